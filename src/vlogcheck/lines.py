@@ -1,0 +1,199 @@
+"""Split: one physical line of a log into the messages that processes wrote into it.
+
+A physical line may carry a container wrapper, ANSI colour, process tags such as `(EngineCore_DP0 pid=150)`, vLLM's prefix
+(`INFO 02-20 00:01:02 [file.py:123]`, without brackets before 0.8, after the tag from 0.31), a progress bar redrawn with
+carriage returns, or several messages that processes wrote at the same time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from vlogcheck.wrappers import Unwrapped, Unwrapper
+
+__all__ = ["LogLine", "Splitter", "strip_ansi"]
+
+
+class LogLine(NamedTuple):
+    """One message (or one line of a longer one) with what its prefix and its wrapper say about it."""
+
+    number: int
+    """Physical line number, from 1."""
+    message: str
+    """The text after the prefix."""
+    level: str | None = None
+    process: str | None = None
+    pid: int | None = None
+    rank: int | None = None
+    time: str | None = None
+    source: str | None = None
+    wrapper_time: str | None = None
+    container: str | None = None
+    cut: bool = False
+    """Whether the file ended in the middle of this line."""
+
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+
+# A process tag: `(EngineCore_DP0 pid=9)`, `(VllmWorker PP0_TP1 pid=9)`, `(VllmWorker rank=1 pid=9)`,
+# `(RayWorkerWrapper pid=31, ip=10.0.0.2)`; vllm/utils (0.4.2-0.30), logger.py (0.31 and later), Ray.
+_TAG = (
+    r"\((?P<{0}name>[A-Za-z_][\w\-.]*(?: [A-Z]+\d+(?:_[A-Z]+\d+)*)?)(?: rank=(?P<{0}rank>\d+))? pid=(?P<{0}pid>\d+)"
+    r"(?:, ip=(?P<{0}ip>[0-9a-fA-F.:]+))?\)"
+)
+_PLAIN_TAG = re.sub(r"\?P<\{0\}\w+>", "?:", _TAG)
+_PREFIX = re.compile(
+    rf"(?P<tags>(?:{_PLAIN_TAG}\s*)*)"
+    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) "
+    r"(?:\[(?P<file>[\w./\-<>]+):(?P<lineno>\d+)\]|(?P<file0>[\w./\-]+\.py):(?P<lineno0>\d+)\]) ?"
+)
+_TAGS = re.compile(rf"(?:{_PLAIN_TAG}\s*)+")
+_LAST_TAG = re.compile(_TAG.format("") + r"\s*$")
+_RANK = re.compile(r"TP(\d+)")
+
+
+class _Origin(NamedTuple):
+    process: str | None = None
+    pid: int | None = None
+    rank: int | None = None
+
+
+def strip_ansi(text: str) -> str:
+    """Return the text without terminal escape sequences."""
+    return _ANSI.sub("", text) if "\x1b" in text else text
+
+
+def _origin(tags: str) -> _Origin:
+    """Return who logged: the innermost (last) of nested tags."""
+    match = _LAST_TAG.search(tags)
+    if match is None:
+        return _Origin()
+    name = match["name"]
+    rank = match["rank"]
+    if rank is None and "PP" not in name and (tp := _RANK.search(name)):
+        rank = tp[1]
+    return _Origin(name, int(match["pid"]), None if rank is None else int(rank))
+
+
+class Splitter:
+    """Turns physical lines into messages; remembers what a wrapper cut in two."""
+
+    def __init__(self) -> None:
+        self._unwrapper = Unwrapper()
+        self._partial: dict[str | None, list[str]] = {}
+        self._tags: dict[str, _Origin] = {"": _Origin()}
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a wrapper said that the last line goes on in the next one."""
+        return bool(self._partial)
+
+    def split(self, number: int, raw: str, cut: bool = False) -> list[LogLine]:
+        """Return the messages of one physical line, in order. Never raises."""
+        unwrapped = self._unwrapper.unwrap(raw)
+        text = unwrapped.text
+        if self._partial or unwrapped.partial:
+            text = self._join(unwrapped)
+            if text is None:
+                return []
+        lines: list[LogLine] = []
+        for part in text.split("\n") if "\n" in text else (text,):
+            part = strip_ansi(part)
+            for segment in part.split("\r") if "\r" in part else (part,):
+                if segment:
+                    self._segment(lines, number, segment, unwrapped, cut)
+        return lines
+
+    def flush(self, number: int) -> list[LogLine]:
+        """Return the messages of lines whose continuation never came."""
+        lines: list[LogLine] = []
+        for container, parts in self._partial.items():
+            for part in strip_ansi("".join(parts)).replace("\r", "\n").split("\n"):
+                self._segment(lines, number, part, Unwrapped(part, None, container, False, None), True)
+        self._partial.clear()
+        return lines
+
+    def _join(self, unwrapped: Unwrapped) -> str | None:
+        """Collect the pieces of a line its wrapper cut; the whole text when it is complete."""
+        pieces = self._partial.get(unwrapped.source, [])
+        pieces.append(unwrapped.text)
+        if unwrapped.partial and sum(map(len, pieces)) < _JOIN_LIMIT:
+            self._partial[unwrapped.source] = pieces
+            return None
+        self._partial.pop(unwrapped.source, None)
+        return "".join(pieces)
+
+    def _segment(self, lines: list[LogLine], number: int, text: str, unwrapped: Unwrapped, cut: bool) -> None:
+        wrapper_time, container, fields = unwrapped.time, unwrapped.source, unwrapped.fields
+        if fields is not None:
+            lines.append(_structured(number, text, unwrapped, cut))
+            return
+        match = _PREFIX.search(text)
+        if match is None:
+            origin, message = self._untagged(text)
+            if message:
+                lines.append(LogLine(number, message, None, *origin, None, None, wrapper_time, container, cut))
+            return
+        if match.start():
+            origin, message = self._untagged(text[: match.start()])
+            if message.strip():
+                lines.append(LogLine(number, message, None, *origin, None, None, wrapper_time, container))
+        while match is not None:
+            following = _PREFIX.search(text, match.end())
+            message = text[match.end() : following.start() if following else len(text)].rstrip()
+            tags = match["tags"]
+            origin = self._tags.get(tags) or self._remember(tags)
+            source = f"{match['file'] or match['file0']}:{match['lineno'] or match['lineno0']}"
+            lines.append(
+                LogLine(
+                    number, message, match["level"], *origin, match["time"], source, wrapper_time, container,
+                    cut and following is None,
+                )
+            )  # fmt: skip
+            match = following
+
+    def _remember(self, tags: str) -> _Origin:
+        if len(self._tags) > 4096:  # a log of many short-lived processes
+            self._tags.clear()
+        origin = self._tags[tags] = _origin(tags)
+        return origin
+
+    def _untagged(self, text: str) -> tuple[_Origin, str]:
+        """Take process tags off a line that has no vLLM prefix (tqdm, uvicorn, tracebacks)."""
+        if "(" not in text:
+            return self._tags.get("") or _Origin(), text.rstrip()
+        match = _TAGS.match(text)
+        if match is None:
+            return _Origin(), text.rstrip()
+        return self._tags.get(match[0]) or self._remember(match[0]), text[match.end() :].rstrip()
+
+
+_JOIN_LIMIT = 1 << 20
+
+
+def _structured(number: int, text: str, unwrapped: Unwrapped, cut: bool) -> LogLine:
+    """Return the message of a logging formatter's own structure (JSON lines)."""
+    fields = unwrapped.fields or {}
+
+    def take(name: str) -> str | None:
+        value = fields.get(name)
+        return None if value is None else str(value)
+
+    process = take("process")
+    pid = take("pid")
+    origin = _origin(f"({process} pid={pid or 0})") if process else _Origin()
+    file, lineno = take("file"), take("line")
+    return LogLine(
+        number,
+        text.rstrip(),
+        take("level"),
+        origin.process or process,
+        int(pid) if pid and pid.isdecimal() else None,
+        origin.rank,
+        take("time") or unwrapped.time,
+        f"{file}:{lineno}" if file and lineno else file,
+        unwrapped.time,
+        unwrapped.source,
+        cut,
+    )

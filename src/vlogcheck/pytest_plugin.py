@@ -1,0 +1,1 @@
+"""pytest plugin: recorded start-up logs as regression tests."""

@@ -1,0 +1,149 @@
+"""Recognise: the first template that matches a whole message makes it a record.
+
+Candidates come from a multi-pattern search for the templates' literals, so a message costs one pass over its text whatever
+the number of templates, and a template's expression is compiled only when its literal has been seen.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from vlogcheck.template import Record, Template, all_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vlogcheck.lines import LogLine
+
+__all__ = ["Recogniser", "looks_like_memory"]
+
+_RAISED = re.compile(r"\W*(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt)(?:\([\w.]+\))?: ")
+_MEMORY = re.compile(
+    r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b|[Oo]ut of memory|\bOOM\b|\bmemory\b",
+    re.IGNORECASE,
+)
+SUSPICIOUS = ("GiB", "MiB", " GB", "KV cache", "blocks", " tokens", "out of memory", "OOM", "memory")
+"""What makes the scan look at a line that no template's literal is in (see `looks_like_memory`)."""
+
+
+def looks_like_memory(message: str) -> bool:
+    """Whether a message speaks of memory, blocks or the KV cache: worth reporting when no template knows it."""
+    return _MEMORY.search(message) is not None
+
+
+class _Pending:
+    """The lines so far of a message that spreads over several lines."""
+
+    __slots__ = ("candidates", "first", "lines")
+
+    def __init__(self, first: LogLine, candidates: list[Template]) -> None:
+        self.first = first
+        self.candidates = candidates
+        self.lines = [first.message]
+
+
+class Recogniser:
+    """Turns messages into records. Holds the unfinished multi-line message of each process, nothing else."""
+
+    def __init__(self, templates: Iterable[Template] | None = None) -> None:
+        if templates is None:
+            templates = [template for record in all_records().values() for template in record.templates]
+        self.templates = list(templates)
+        by_anchor: dict[str, list[int]] = {}
+        for index, template in enumerate(self.templates):
+            by_anchor.setdefault(template.anchors[0], []).append(index)
+        self._anchors = sorted(by_anchor)
+        self._by_anchor = [by_anchor[anchor] for anchor in self._anchors]
+        self._find = _finder(self._anchors)
+        self._pending: dict[tuple[Any, ...], _Pending] = {}
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a message waits for its next line."""
+        return bool(self._pending)
+
+    def candidates(self, message: str) -> list[Template]:
+        """Return the templates whose literal stands in the message, in the order they are tried."""
+        hits = self._find(message)
+        if not hits:
+            return []
+        order: set[int] = set()
+        for hit in hits:
+            order.update(self._by_anchor[hit])
+        return [self.templates[index] for index in sorted(order)]
+
+    def recognise(self, line: LogLine) -> Record | None:
+        """Return the record a message makes, or None while it is unknown or unfinished. Never raises."""
+        if self._pending and (record := self._continue(line)):
+            return record
+        message = line.message
+        found = self._match(line, message)
+        if found is None and (raised := _RAISED.match(message)):
+            found = self._match(line, message[raised.end() :])
+        return found
+
+    def _match(self, line: LogLine, message: str) -> Record | None:
+        multiline: list[Template] = []
+        embedded: list[Template] = []
+        for template in self.candidates(message):
+            patterns = template.lines()
+            if len(patterns) > 1:
+                if patterns[0].fullmatch(message):
+                    multiline.append(template)
+                continue
+            if (match := patterns[0].fullmatch(message)) is not None:
+                return self._build(template, match.groupdict(), line)
+            if template.embedded:
+                embedded.append(template)
+        if multiline:
+            self._pending[_key(line)] = _Pending(line._replace(message=message), multiline)
+            return None
+        for template in embedded:
+            if (match := template.lines()[0].search(message)) is not None:
+                return self._build(template, match.groupdict(), line)
+        return None
+
+    def _continue(self, line: LogLine) -> Record | None:
+        key = _key(line)
+        pending = self._pending.get(key)
+        if pending is None:
+            return None
+        at = len(pending.lines)
+        left = [t for t in pending.candidates if len(t.lines()) > at and t.lines()[at].fullmatch(line.message)]
+        if not left:
+            del self._pending[key]
+            return None
+        pending.lines.append(line.message)
+        pending.candidates = left
+        for template in left:
+            if len(template.lines()) == at + 1:
+                del self._pending[key]
+                groups = template.match("\n".join(pending.lines)) or {}
+                return self._build(template, groups, pending.first)
+        return None
+
+    def _build(self, template: Template, groups: dict[str, Any], line: LogLine) -> Record | None:
+        record = template.record
+        try:
+            values = record.complete(template.read({k: v for k, v in groups.items() if v is not None}))
+        except (ValueError, KeyError, OverflowError):
+            return None  # a number too long or a payload out of shape: the line stays unrecognised
+        return record(
+            line=line.number, time=line.time or line.wrapper_time, level=line.level, process=line.process, pid=line.pid,
+            rank=line.rank, source=line.source, wrapper_time=line.wrapper_time, container=line.container, **values,
+        )  # fmt: skip
+
+
+def _key(line: LogLine) -> tuple[Any, ...]:
+    return (line.process, line.pid, line.container)
+
+
+def _finder(anchors: list[str]) -> Any:
+    """Return a function from a text to the indexes of the anchors in it (overlapping ones too)."""
+    try:
+        from ahocorasick_rs import AhoCorasick
+    except ImportError:  # no wheel for this platform: the standard library does it, slower
+        return lambda text: [index for index, anchor in enumerate(anchors) if anchor in text]
+    automaton = AhoCorasick(anchors)
+    return lambda text: {hit[0] for hit in automaton.find_matches_as_indexes(text, overlapping=True)}

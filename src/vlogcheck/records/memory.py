@@ -1,0 +1,157 @@
+"""What profiling found: the terms between total memory and the KV pool."""
+
+from __future__ import annotations
+
+from vlogcheck.template import Record, Template
+from vlogcheck.units import GiB
+
+__all__ = ["KVCacheMemory", "MemoryProfile", "MemoryUse"]
+
+
+class KVCacheMemory(Record):
+    """Memory one worker has left for the KV cache (v1/worker/gpu_worker.py)."""
+
+    gib: GiB
+    """Memory left; negative when the weights alone exceed the budget."""
+
+    templates = (
+        Template(
+            "Available KV cache memory: {gib} GiB",
+            versions=">=0.9.1",
+            example="Available KV cache memory: 60.31 GiB",
+        ),
+    )
+
+
+class MemoryProfile(Record):
+    """V0's profiling summary of one worker: requested memory and its terms (worker/worker.py)."""
+
+    total_gib: GiB
+    """Device memory in total."""
+    gpu_memory_utilization: float
+    """Share vLLM may take."""
+    requested_gib: GiB | None = None
+    """total × utilization."""
+    weights_gib: GiB | None = None
+    """Model weights."""
+    non_torch_gib: GiB
+    """Memory outside torch's allocator."""
+    activation_gib: GiB
+    """Peak activation memory."""
+    kv_cache_gib: GiB
+    """What remains for the KV cache."""
+    initial_gib: GiB | None = None
+    """Memory in use before the model was loaded (0.6.4 only: other processes count)."""
+    after_profile_gib: GiB | None = None
+    """Memory in use after the profile run (0.6.4 only)."""
+    seconds: float | None = None
+    """Time profiling took."""
+
+    templates = (
+        Template(
+            "Memory profiling takes {seconds} seconds\n"
+            "the current vLLM instance can use total_gpu_memory ({total_gib}GiB) x gpu_memory_utilization"
+            " ({gpu_memory_utilization}) = {requested_gib}GiB\n"
+            "model weights take {weights_gib}GiB; non_torch_memory takes {non_torch_gib}GiB; PyTorch activation peak memory"
+            " takes {activation_gib}GiB; the rest of the memory reserved for KV Cache is {kv_cache_gib}GiB.",
+            versions=">=0.6.5,<0.11",
+            example="Memory profiling takes 3.21 seconds\n"
+            "the current vLLM instance can use total_gpu_memory (79.10GiB) x gpu_memory_utilization (0.90) = 71.19GiB\n"
+            "model weights take 14.99GiB; non_torch_memory takes 0.09GiB; PyTorch activation peak memory takes 1.26GiB;"
+            " the rest of the memory reserved for KV Cache is 54.85GiB.",
+        ),
+        Template(
+            "Memory profiling results: total_gpu_memory={total_gib}GiB initial_memory_usage={initial_gib}GiB"
+            " peak_torch_memory={activation_gib}GiB memory_usage_post_profile={after_profile_gib}GiB"
+            " non_torch_memory={non_torch_gib}GiB kv_cache_size={kv_cache_gib}GiB"
+            " gpu_memory_utilization={gpu_memory_utilization}",
+            versions=">=0.6.4,<0.6.5",
+            example="Memory profiling results: total_gpu_memory=79.10GiB initial_memory_usage=15.69GiB"
+            " peak_torch_memory=16.20GiB memory_usage_post_profile=15.80GiB non_torch_memory=0.75GiB"
+            " kv_cache_size=54.23GiB gpu_memory_utilization=0.90",
+        ),
+    )
+
+
+_USE = (
+    "Free memory on device ({free_gib}/{total_gib} GiB) on startup. Desired GPU memory utilization is"
+    " ({gpu_memory_utilization}, {requested_gib} GiB). "
+)
+_SPLIT = (
+    "Actual usage is {weights_gib} GiB for weight, {activation_gib} GiB for peak activation, {non_torch_gib} GiB for"
+    " non-torch memory, and {graphs_gib} GiB for CUDAGraph memory. "
+)
+_CONSUMED = (
+    "Actual usage is {consumed_gib} GiB for consumed memory (weights + non-torch), {activation_gib} GiB for peak"
+    " activation, and {graphs_gib} GiB for CUDAGraph memory. "
+)
+_SUGGEST = (
+    "Replace gpu_memory_utilization config with `--kv-cache-memory={suggested_bytes}` ({_} GiB) to fit into requested"
+    " memory, or `--kv-cache-memory={full_bytes}` ({_} GiB) to fully utilize gpu memory. Current kv cache memory in use"
+    " is {kv_cache_gib} GiB."
+)
+
+
+class MemoryUse(Record):
+    """The summary of one worker after warm-up, with the `--kv-cache-memory` suggestion (v1/worker/gpu_worker.py)."""
+
+    free_gib: GiB
+    """Free device memory at start."""
+    total_gib: GiB
+    """Device memory in total."""
+    gpu_memory_utilization: float
+    """Share asked for."""
+    requested_gib: GiB
+    """total × utilization."""
+    weights_gib: GiB | None = None
+    """Model weights; from 0.27.1 part of `consumed_gib`."""
+    consumed_gib: GiB | None = None
+    """Weights and non-torch memory together, from 0.27.1."""
+    activation_gib: GiB
+    """Peak activation; holds the graph estimate in 0.18.1 and from 0.27.1 on."""
+    non_torch_gib: GiB | None = None
+    """Memory outside torch's allocator, until 0.26."""
+    graphs_gib: GiB
+    """Memory the captured graphs took."""
+    suggested_bytes: int | None = None
+    """`--kv-cache-memory` that fits the requested memory."""
+    full_bytes: int | None = None
+    """`--kv-cache-memory` that uses the whole device."""
+    kv_cache_bytes: int | None = None
+    """KV cache memory in use, in bytes (0.10.2)."""
+    kv_cache_gib: GiB | None = None
+    """KV cache memory in use."""
+
+    templates = (
+        Template(
+            _USE + _CONSUMED + _SUGGEST,
+            versions=">=0.27.1",
+            example="Free memory on device (78.6/79.18 GiB) on startup. Desired GPU memory utilization is (0.92, 72.84 GiB)."
+            " Actual usage is 15.6 GiB for consumed memory (weights + non-torch), 1.26 GiB for peak activation, and 0.42 GiB"
+            " for CUDAGraph memory. Replace gpu_memory_utilization config with `--kv-cache-memory=59000000000` (54.95 GiB)"
+            " to fit into requested memory, or `--kv-cache-memory=65000000000` (60.54 GiB) to fully utilize gpu memory."
+            " Current kv cache memory in use is 55.98 GiB.",
+        ),
+        Template(
+            _USE + _SPLIT + _SUGGEST,
+            versions=">=0.11.0,<0.27.1",
+            example="Free memory on device (78.6/79.18 GiB) on startup. Desired GPU memory utilization is (0.9, 71.26 GiB)."
+            " Actual usage is 14.99 GiB for weight, 1.26 GiB for peak activation, 0.09 GiB for non-torch memory, and 0.42"
+            " GiB for CUDAGraph memory. Replace gpu_memory_utilization config with `--kv-cache-memory=58000000000`"
+            " (54.02 GiB) to fit into requested memory, or `--kv-cache-memory=65000000000` (60.54 GiB) to fully utilize"
+            " gpu memory. Current kv cache memory in use is 54.92 GiB.",
+        ),
+        Template(
+            _USE
+            + _SPLIT
+            + "Replace gpu_memory_utilization config with `--kv-cache-memory={suggested_bytes}` to fit into"
+            " requested memory, or `--kv-cache-memory={full_bytes}` to fully utilize gpu memory. Current kv cache memory in"
+            " use is {kv_cache_bytes} bytes.",
+            versions=">=0.10.2,<0.11.0",
+            example="Free memory on device (78.60/79.18 GiB) on startup. Desired GPU memory utilization is (0.9, 71.26 GiB)."
+            " Actual usage is 14.99 GiB for weight, 1.26 GiB for peak activation, 0.09 GiB for non-torch memory, and 0.42"
+            " GiB for CUDAGraph memory. Replace gpu_memory_utilization config with `--kv-cache-memory=58000000000` to fit"
+            " into requested memory, or `--kv-cache-memory=65000000000` to fully utilize gpu memory. Current kv cache memory"
+            " in use is 58970000000 bytes.",
+        ),
+    )

@@ -1,0 +1,448 @@
+"""Message templates: a log line as vLLM's own wording with named holes, and the records the holes fill.
+
+A template is the message exactly as vLLM formats it, with each variable part replaced by `{field}`:
+
+    Template("Available KV cache memory: {gib} GiB", versions=">=0.9.1", example="Available KV cache memory: 60.31 GiB")
+
+Syntax: `{field}` is a hole whose expression comes from the field's type, `{field:,}` says that the number carries
+thousands commas when it is printed, `{field:.1f}` how many decimals it is rounded to, `{_}` is text nobody needs,
+`{{` and `}}` are braces, `[[…]]` is a part that may be absent, and a newline separates the lines of one message (vLLM's
+`NewLineFormatter` repeats the prefix before each). The whole message must match; nothing else is a pattern.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+
+from vlogcheck.units import GIB, GiB
+
+if sys.version_info >= (3, 11):
+    from typing import dataclass_transform
+elif TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
+        return lambda cls: cls
+
+
+__all__ = ["HOLES", "Hole", "Record", "Template", "TemplateError", "all_records", "all_templates"]
+
+T = TypeVar("T")
+
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_COUNT = r"-?\d{1,3}(?:,\d{3})+|-?\d+"
+_SIZE_UNITS = {"bytes": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": GIB, "TiB": 1 << 40}
+
+
+class TemplateError(ValueError):
+    """A template or record that contradicts itself: found when it is compiled, never while reading a log."""
+
+
+class Hole(NamedTuple):
+    """What a field's type means inside a message: its expression, how to read it and how to print it."""
+
+    expression: str
+    read: Callable[[str], Any]
+    write: Callable[[Any], str] = str
+    schema: str = "str"
+    """The JSON type of the value, as a Python type name."""
+
+
+def _read_count(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def _read_size(text: str) -> GiB:
+    number, _, unit = text.partition(" ")
+    scale = _SIZE_UNITS[unit]
+    if scale == GIB:
+        return GiB(number)
+    value = GiB(repr(float(number) * scale / GIB), resolution=9)
+    value.text = f"{float(number) * scale / GIB:.9f}"
+    return value
+
+
+def _read_bool(text: str) -> bool:
+    return text == "True"
+
+
+def _write_size(value: Any) -> str:
+    return f"{value} GiB"
+
+
+def _read_literal(text: str) -> Any:
+    from vlogcheck._literals import read_literal
+
+    return read_literal(text)
+
+
+def _write_literal(value: Any) -> str:
+    return repr(value)
+
+
+HOLES: dict[str, Hole] = {
+    "GiB": Hole(_NUMBER, GiB, str, "float"),
+    "float": Hole(_NUMBER, float, repr, "float"),
+    "int": Hole(_COUNT, _read_count, str, "int"),
+    "bool": Hole("True|False", _read_bool, str, "bool"),
+    "str": Hole(".*?", str, str, "str"),
+    "Word": Hole(r"[^\s,;()\[\]'\"]+", str, str, "str"),
+    "Size": Hole(r"-?\d+(?:\.\d+)? (?:bytes|B|[KMGT]iB)", _read_size, _write_size, "float"),
+    "Literal": Hole(".*", _read_literal, _write_literal, "object"),
+}
+"""Hole by the name of the field's type. `Size` is torch's own free choice of unit and becomes GiB."""
+
+Word = str
+Size = GiB
+Literal = Any
+__all__ += ["Literal", "Size", "Word"]
+
+_PIECES = re.compile(r"\{\{|\}\}|\{(?P<field>\w+)(?::(?P<spec>[^{}]*))?\}|\[\[|\]\]")
+
+
+class _Piece(NamedTuple):
+    kind: str  # literal, hole, open, close
+    text: str
+    spec: str = ""
+
+
+def _parse(text: str) -> Iterator[_Piece]:
+    at = 0
+    literal = ""
+    for match in _PIECES.finditer(text):
+        literal += text[at : match.start()]
+        at = match.end()
+        token = match[0]
+        if token in ("{{", "}}"):
+            literal += token[0]
+            continue
+        if literal:
+            yield _Piece("literal", literal)
+            literal = ""
+        if token == "[[":
+            yield _Piece("open", "")
+        elif token == "]]":
+            yield _Piece("close", "")
+        else:
+            yield _Piece("hole", match["field"], match["spec"] or "")
+    literal += text[at:]
+    if literal:
+        yield _Piece("literal", literal)
+
+
+class Template:
+    """One wording of one record.
+
+    `versions` is a PEP 440 specifier of the releases whose source has this wording ("" for text that is not vLLM's):
+    documentation and drift check only, it never gates the parser. `example` is a message as printed, and a test.
+    `values` are fields the wording itself states (the unit its label claims, the device it names). `source` names whose
+    text it is ("vllm", "torch", "uvicorn", a plug-in). `embedded` lets the text stand inside a longer message, as torch's
+    out-of-memory text does.
+    """
+
+    __slots__ = ("_lines", "embedded", "example", "pieces", "record", "source", "text", "values", "versions")
+
+    record: type[Record]
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        versions: str,
+        example: str,
+        source: str = "vllm",
+        values: Mapping[str, Any] | None = None,
+        embedded: bool = False,
+    ) -> None:
+        self.text = text
+        self.versions = versions
+        self.example = example
+        self.source = source
+        self.values = dict(values or {})
+        self.embedded = embedded
+        self.pieces: tuple[_Piece, ...] | None = None
+        self._lines: tuple[re.Pattern[str], ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Template of {self.record.__name__}: {self.text!r}>"
+
+    def parsed(self) -> tuple[_Piece, ...]:
+        """Return the pieces of the text in order."""
+        if self.pieces is None:
+            self.pieces = tuple(_parse(self.text))
+        return self.pieces
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields the holes fill, in order."""
+        return [piece.text for piece in self.parsed() if piece.kind == "hole" and piece.text != "_"]
+
+    @property
+    def skeleton(self) -> str:
+        """The text with every hole as `{}` and optional parts kept: what is compared with vLLM's source."""
+        return "".join("{}" if p.kind == "hole" else p.text for p in self.parsed())
+
+    @property
+    def skeletons(self) -> list[str]:
+        """Every shape the text can take, optional parts present or absent, holes as `{}`."""
+        shapes = [""]
+        stack: list[list[str]] = []
+        for piece in self.parsed():
+            if piece.kind == "open":
+                stack.append(list(shapes))
+            elif piece.kind == "close":
+                shapes = [*stack.pop(), *shapes]
+            else:
+                part = "{}" if piece.kind == "hole" else piece.text
+                shapes = [shape + part for shape in shapes]
+        return shapes
+
+    def literals(self) -> list[list[str]]:
+        """For each line of the message, the literal stretches that are always there, in order."""
+        lines: list[list[str]] = [[]]
+        depth = 0
+        for piece in self.parsed():
+            if piece.kind == "open":
+                depth += 1
+            elif piece.kind == "close":
+                depth -= 1
+            elif piece.kind == "literal" and not depth:
+                first, *rest = piece.text.split("\n")
+                lines[-1].append(first)
+                for part in rest:
+                    lines.append([part])
+        return [[literal for literal in line if literal] for line in lines]
+
+    @property
+    def anchors(self) -> list[str]:
+        """The longest literal of each line: what the scan looks for in raw bytes.
+
+        A literal with a quote, a backslash or a character outside ASCII is avoided, because JSON wrappers escape those.
+        """
+        anchors = []
+        for line in self.literals():
+            parts = [part for literal in line for part in re.split(r'["\\]|[^\x20-\x7e]+', literal)]
+            best = max(parts, key=len, default="")
+            if len(best) < 3:
+                raise TemplateError(f"{self!r}: a line has no literal of three characters to find it by")
+            anchors.append(best)
+        return anchors
+
+    def lines(self) -> tuple[re.Pattern[str], ...]:
+        """Return one compiled expression for each line of the message (compiled at first use)."""
+        if self._lines is None:
+            expressions = [""]
+            for piece in self.parsed():
+                if piece.kind == "open":
+                    expressions[-1] += "(?:"
+                elif piece.kind == "close":
+                    expressions[-1] += ")?"
+                elif piece.kind == "hole":
+                    expressions[-1] += self._hole(piece)
+                else:
+                    first, *rest = (re.escape(part) for part in piece.text.split("\n"))
+                    expressions[-1] += first
+                    expressions.extend(rest)
+            self._lines = tuple(re.compile(expression, re.DOTALL) for expression in expressions)
+        return self._lines
+
+    def _hole(self, piece: _Piece) -> str:
+        if piece.text == "_":
+            return "(?:.*?)"
+        return f"(?P<{piece.text}>{self.record.hole(piece.text).expression})"
+
+    def match(self, message: str) -> dict[str, str] | None:
+        """Return the holes' texts if the whole message (all its lines) is this wording, else None."""
+        groups: dict[str, str] = {}
+        lines = message.split("\n")
+        patterns = self.lines()
+        if len(lines) != len(patterns):
+            return None
+        for pattern, line in zip(patterns, lines):
+            match = pattern.fullmatch(line) or (pattern.search(line) if self.embedded else None)
+            if match is None:
+                return None
+            groups.update((name, text) for name, text in match.groupdict().items() if text is not None)
+        return groups
+
+    def read(self, groups: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values of the holes' texts."""
+        values = dict(self.values)
+        for piece in self.parsed():
+            if piece.kind == "hole" and piece.text in groups:
+                value = self.record.hole(piece.text).read(groups[piece.text])
+                if piece.spec.startswith(".") and isinstance(value, GiB):
+                    value.resolution = int(piece.spec[1:-1])
+                values[piece.text] = value
+        return values
+
+    def render(self, values: Mapping[str, Any], *, optional: bool = True) -> str:
+        """Return the message with these values, as vLLM would print it; optional parts without values are left out."""
+        out = [""]
+        missing = [False]
+        for piece in self.parsed():
+            if piece.kind == "open":
+                out.append("")
+                missing.append(not optional)
+            elif piece.kind == "close":
+                part, gone = out.pop(), missing.pop()
+                out[-1] += "" if gone else part
+            elif piece.kind == "literal":
+                out[-1] += piece.text
+            elif piece.text == "_":
+                out[-1] += str(values.get("_", ""))
+            elif values.get(piece.text) is None:
+                missing[-1] = True
+            else:
+                value = values[piece.text]
+                comma = piece.spec == "," and isinstance(value, int)
+                out[-1] += f"{value:,}" if comma else self.record.hole(piece.text).write(value)
+        return out[0]
+
+
+_RECORDS: dict[str, type[Record]] = {}
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Record:
+    """What one log message said: frozen, with the line it stood on and who printed it.
+
+    Subclasses declare fields by annotation (a type named in `HOLES`, `| None` with a default where a wording may lack it),
+    give each a docstring below it, and list their `templates`. Records hold what was said; what it means is decided later.
+    """
+
+    line: int = 0
+    """Line number in the log, from 1."""
+    time: str | None = None
+    """Time as printed, with no claim about year or zone."""
+    level: str | None = None
+    """DEBUG, INFO, WARNING, ERROR or CRITICAL; None for text outside the logger."""
+    process: str | None = None
+    """Process tag, such as `EngineCore_DP0` or `Worker_TP1`."""
+    pid: int | None = None
+    """Process id from the tag."""
+    rank: int | None = None
+    """Rank, where the tag states one."""
+    source: str | None = None
+    """File and line in vLLM that logged it, such as `kv_cache_utils.py:1291`."""
+    wrapper_time: str | None = None
+    """Time the log's wrapper (container runtime, journal) added, as text."""
+    container: str | None = None
+    """What the wrapper says the line came from: container, pod, unit or task."""
+    path: str | None = None
+    """The file of a set of several that the line stands in."""
+
+    templates: ClassVar[tuple[Template, ...]] = ()
+    since: ClassVar[str] = ""
+
+    _holes: ClassVar[dict[str, Hole]]
+    _defaults: ClassVar[dict[str, Any]]
+    _types: ClassVar[dict[str, str]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._types = {
+            name: annotation
+            for name, annotation in cls.__dict__.get("__annotations__", {}).items()
+            if not name.startswith("_") and not str(annotation).startswith("ClassVar")
+        }
+        cls._defaults = {name: cls.__dict__[name] for name in cls._types if name in cls.__dict__}
+        cls._holes = {}
+        for template in cls.__dict__.get("templates", ()):
+            template.record = cls
+        if not cls.__name__.startswith("_"):
+            if cls.__name__ in _RECORDS:
+                raise TemplateError(f"two records named {cls.__name__}")
+            _RECORDS[cls.__name__] = cls
+
+    def __init__(self, **values: Any) -> None:
+        cls = type(self)
+        given = self.__dict__
+        for name in COMMON:
+            if name in values:
+                given[name] = values.pop(name)
+        for name in cls._types:
+            if name in values:
+                given[name] = values.pop(name)
+            elif name not in cls._defaults:
+                raise TypeError(f"{cls.__name__} lacks {name}")
+        if values:
+            raise TypeError(f"{cls.__name__} has no {', '.join(values)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.line, self.process, self.pid))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"{type(self).__name__}({values})"
+
+    @classmethod
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the record's values from the holes' values: for records whose payload needs taking apart."""
+        return values
+
+    @classmethod
+    def field_names(cls) -> list[str]:
+        """Return the record's own fields, in order, without the common ones."""
+        return list(cls._types)
+
+    @classmethod
+    def required_fields(cls) -> list[str]:
+        """Return the fields every wording must fill."""
+        return [name for name in cls._types if name not in cls._defaults]
+
+    @classmethod
+    def hole(cls, field: str) -> Hole:
+        """Return what a hole for `field` looks like. Raises `TemplateError` for a hole that is no field."""
+        hole = cls._holes.get(field)
+        if hole is None:
+            try:
+                annotation = str(cls._types[field])
+                hole = HOLES[annotation.replace(" | None", "").strip()]
+            except KeyError as error:
+                raise TemplateError(f"{cls.__name__}: no field or hole type for {field}: {error}") from None
+            cls._holes[field] = hole
+        return hole
+
+    def own_values(self) -> dict[str, Any]:
+        """Return the record's own fields and values."""
+        return {name: getattr(self, name) for name in self._types}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as the JSON contract has it: name, line, origin, then the fields."""
+        common = {name: getattr(self, name) for name in COMMON[:7]}
+        for name in COMMON[7:]:
+            if (value := getattr(self, name)) is not None:
+                common[name] = value
+        return {"record": type(self).__name__, **common, **self.own_values()}
+
+
+COMMON = ("line", "time", "level", "process", "pid", "rank", "source", "wrapper_time", "container", "path")
+"""The fields every record has."""
+
+
+def all_records() -> dict[str, type[Record]]:
+    """Return every record class by name, importing the modules that define them."""
+    import vlogcheck.records  # noqa: F401  (its import fills the registry)
+
+    return _RECORDS
+
+
+def all_templates() -> list[Template]:
+    """Return the templates of every record, in the order they are tried."""
+    return [template for record in all_records().values() for template in record.templates]
