@@ -1,0 +1,107 @@
+"""Take off what stands around a line of the server: container runtimes, orchestrators, journals, CI, JSON.
+
+Every line is judged by itself, nothing is configured, wrappers may be nested. vLLM's own process tag and prefix are not
+wrappers and stay on. A line that is in no wrapper comes back as it is.
+
+One small module per kind of wrapper registers its families under the characters such a line can begin with; a new
+wrapper is one function and one entry there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import _formats, _json, _named, _times
+from ._base import LEADING_ESC, UVICORN, VLLM_START, Family, Layer, State
+from ._hardwrap import is_hard_wrapped, rejoin
+from ._learned import Heads, column
+from ._named import without_ray_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Unwrapped", "Unwrapper", "is_hard_wrapped", "rejoin"]
+
+_MAX_LAYERS = 8
+
+_families: dict[str, list[Family]] = {}
+for _module in (_json, _times, _named, _formats):
+    for _characters, _family in _module.FAMILIES:
+        for _character in _characters:
+            _families.setdefault(_character, []).append(_family)
+_FAMILIES: Mapping[str, tuple[Family, ...]] = {key: tuple(value) for key, value in _families.items()}
+
+
+class Unwrapped(NamedTuple):
+    """One line without its wrappers."""
+
+    text: str
+    """The line as the process wrote it, colours and a carriage return at its end included, without a newline at the
+    end. A JSON payload may hold several lines: they are separated by a newline."""
+    time: str | None = None
+    """The outermost wrapper's time, as it is written."""
+    source: str | None = None
+    """What tells two servers in one file apart: compose service, pod/container, host and unit, rank. Lines of one
+    server may have none."""
+    partial: bool = False
+    """The line goes on in the next line of the same source and stream: put the texts together, then unwrap the whole
+    once more."""
+    fields: Mapping[str, str | int] | None = None
+    """Set when text is the bare message of a record that another logging formatter wrote: `level` (DEBUG, INFO,
+    WARNING, ERROR, CRITICAL), and as far as known `name` (logger), `process` (name), `pid`, `time`, `file`, `line`."""
+    stream: str | None = None
+    """stdout or stderr, where the wrapper says so."""
+
+
+class Unwrapper:
+    """Takes wrappers off the lines of one input. Keeps what the input has shown, for lines that are ambiguous alone."""
+
+    def __init__(self) -> None:
+        self._state = State()
+        self._heads = Heads()
+        self._open: set[tuple[str | None, str | None]] = set()
+
+    def unwrap(self, line: str) -> Unwrapped:
+        """Take the wrappers off one line (without its newline). Never raises."""
+        if VLLM_START.match(line):
+            # Ray marks what it left out at the end of a line whose tag is vLLM's.
+            return Unwrapped(without_ray_count(line))
+        if not line or line[0] == "\r":
+            return Unwrapped(line)
+        return self._peel(line)
+
+    def _peel(self, line: str) -> Unwrapped:
+        text, time, stream = line, None, None
+        sources: list[str] = []
+        layer: Layer | None
+        for _ in range(_MAX_LAYERS):
+            if VLLM_START.match(text) or UVICORN.match(text):
+                break
+            layer = self._layer(text)
+            if layer is None:
+                break
+            text, time, stream = layer.text, time or layer.time, stream or layer.stream
+            if layer.source and layer.source not in sources:
+                sources.append(layer.source)
+            if layer.fields is not None:
+                return Unwrapped(text, time, " ".join(sources) or None, False, layer.fields, stream)
+            if layer.partial or self._open:
+                key = (" ".join(sources) or None, stream)
+                if layer.partial:
+                    self._open.add(key)
+                    return Unwrapped(text, time, key[0], True, None, stream)
+                if key in self._open:  # the end of a line whose beginning is not here: nothing to recognise
+                    self._open.discard(key)
+                    break
+        text = without_ray_count(text)
+        return Unwrapped(text, time, " ".join(sources) or None, False, None, stream)
+
+    def _layer(self, text: str) -> Layer | None:
+        colour = LEADING_ESC.match(text)
+        body = text[colour.end() :] if colour else text
+        for family in _FAMILIES.get(body[:1], ()):
+            if layer := family(body, self._state):
+                return layer
+        if layer := self._heads.take(text):
+            return layer
+        return column(text, self._state)

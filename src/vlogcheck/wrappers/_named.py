@@ -1,0 +1,142 @@
+"""Wrappers that begin with a name: compose, kubectl, stern, Ray, Slurm, MPI, CI agents."""
+
+from __future__ import annotations
+
+import re
+
+from ._base import DIGITS, ESC, LETTERS, VLLM_START, Layer, Registration, State
+
+# Kubernetes draws suffixes from an alphabet without vowels, so an English word is never taken for one.
+_RANDOM = "[bcdfghjklmnpqrstvwxz2456789]{5}"
+_POD = rf"[a-z0-9][a-z0-9.\-]*-(?:[a-f0-9bcdfghjklmnpqrstvwxz]{{6,10}}-{_RANDOM}|{_RANDOM})"
+_DNS = r"[a-z0-9](?:[a-z0-9.\-]*[a-z0-9])?"
+
+_COMPOSE = re.compile(r"(?:(?P<time>\d\d:\d\d:\d\d) )?(?P<name>(?:\d+\|)?[A-Za-z0-9][\w.\-@/]*)(?P<pad> *)\|(?: |$)")
+_REPLICA = re.compile(r"[-_.]\d+$")
+_KUBECTL = re.compile(rf"\[pod/(?P<pod>{_DNS})/(?P<container>{_DNS})\](?: |$)")
+_KUBETAIL = re.compile(rf"\[(?P<pod>{_POD})(?:[ /](?P<container>{_DNS}))?\](?: |$)")
+_KAIL = re.compile(rf"(?P<pod>{_DNS}/{_DNS})\[(?P<container>{_DNS})\]:(?: |$)")
+_STERN = re.compile(
+    rf"(?P<pod>{_DNS})(?:{ESC})* (?:› )?(?:{ESC})*(?P<container>{_DNS})(?P<colour>(?:{ESC})*)(?: [›|])?(?: |$)"
+)
+_RANDOM_POD = re.compile(rf"{_POD}$")
+_RESET = re.compile(r"\x1b\[0?m")
+_RAY = re.compile(rf"\((?P<tag>[^()\r\n]{{0,120}}?\bpid=\d+[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)")
+_RAY_SERVICE = re.compile(
+    rf"\((?P<tag>(?:raylet|autoscaler|gcs_server|dashboard)\b[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)"
+)
+_RAY_REPEATED = re.compile(
+    rf"\[repeated \d+x across cluster\](?: \(Ray deduplicates[^()]*(?:\([^()]*\)[^()]*)*\))?(?:{ESC})*\s*$"
+)
+_TRAILING_ESC = re.compile(rf"{ESC}$")
+_SRUN = re.compile(r" {0,6}(?P<rank>\d{1,6}):(?: |$)")
+_MPI = re.compile(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:[ ]?")
+_TORCHRUN = re.compile(r"\[(?P<kind>default|rank)(?P<rank>\d+)\]:(?: |$)")
+_BUILDKITE = re.compile(r"\x1b_bk;t=(?P<time>\d+)\x07")
+
+
+def without_ray_count(text: str) -> str:
+    """Drop Ray's `[repeated 3x across cluster]` and the hint that follows it the first time."""
+    if " across " not in text:
+        return text
+    at = text.rfind("[repeated ")
+    if at < 0 or not _RAY_REPEATED.match(text, at):
+        return text
+    head = text[:at].rstrip()
+    while found := _TRAILING_ESC.search(head[-12:]):
+        head = head[: len(head) - len(found[0])].rstrip()
+    return head
+
+
+def _unstyled(text: str, coloured: bool) -> str:
+    """Text without the reset that ends the colour of the name in front of it."""
+    if coloured and (found := _RESET.match(text)):
+        return text[found.end() :]
+    return text
+
+
+def _compose(text: str, state: State) -> Layer | None:
+    """`name-1  | message` (compose v1 and v2, swarm `name.1.id@node  | `, pm2 `0|name  | `, honcho `time name | `)."""
+    found = _COMPOSE.match(text)
+    if not found:
+        return None
+    name, pad = found["name"], len(found["pad"])
+    if name not in state.names:
+        # One blank may stand in any table; compose pads with two, or the name has a replica number.
+        if not (pad >= 2 or (pad == 1 and _REPLICA.search(name)) or VLLM_START.match(text, found.end())):
+            return None
+        state.names.add(name)
+    rest = text[found.end() :]
+    if rest.startswith("\x1b[0m"):
+        rest = rest[4:]
+    return Layer(rest, found["time"], name)
+
+
+def _kubectl(text: str, state: State) -> Layer | None:
+    """`[pod/name/container] ` of `kubectl logs --prefix`, `[pod container] ` of kubetail."""
+    found = _KUBECTL.match(text) or _KUBETAIL.match(text)
+    if not found:
+        return None
+    source = found["pod"] + (f"/{found['container']}" if found["container"] else "")
+    return Layer(text[found.end() :], source=source)
+
+
+def _stern(text: str, state: State) -> Layer | None:
+    """`pod container message` of stern, `namespace/pod[container]: message` of kail."""
+    if found := _KAIL.match(text):
+        return Layer(text[found.end() :], source=f"{found['pod']}/{found['container']}")
+    found = _STERN.match(text)
+    if not found:
+        return None
+    source = f"{found['pod']}/{found['container']}"
+    rest = text[found.end() :]
+    if source not in state.names:
+        # Two words in front of a message are two words, unless the first is a pod's name or vLLM's line follows.
+        if not (_RANDOM_POD.match(found["pod"]) or ("-" in found["pod"] and VLLM_START.match(rest))):
+            return None
+        state.names.add(source)
+    return Layer(rest, source=source)
+
+
+def _ray(text: str, state: State) -> Layer | None:
+    """Ray's and SkyPilot's tags. Those with a vLLM process name never come here: they are part of the line."""
+    found = _RAY.match(text) or _RAY_SERVICE.match(text)
+    return Layer(text[found.end() :], source=found["tag"]) if found else None
+
+
+def _srun(text: str, state: State) -> Layer | None:
+    """`3: message` of `srun -l`."""
+    found = _SRUN.match(text)
+    return Layer(text[found.end() :], source=f"rank {found['rank']}") if found else None
+
+
+def _launcher(text: str, state: State) -> Layer | None:
+    """`[1,3]<stdout>:` of mpirun, `[default3]:` of torchrun, `[rank3]: ` of torch's own tracebacks."""
+    if found := _MPI.match(text):
+        return Layer(text[found.end() :], source=f"rank {found['rank']}", stream=found["stream"])
+    if found := _TORCHRUN.match(text):
+        # torch writes [rank3] only before tracebacks: as a source it would part them from the rest of the process.
+        return Layer(text[found.end() :], source=f"rank {found['rank']}" if found["kind"] == "default" else None)
+    return None
+
+
+def _buildkite(text: str, state: State) -> Layer | None:
+    found = _BUILDKITE.match(text)
+    return Layer(text[found.end() :], found["time"]) if found else None
+
+
+def _bom(text: str, state: State) -> Layer | None:
+    """Drop a byte order mark inside a file: where files with one were put together."""
+    return Layer(text[1:])
+
+
+FAMILIES: tuple[Registration, ...] = (
+    ("[", _kubectl),
+    ("[", _launcher),
+    ("(", _ray),
+    (DIGITS + " ", _srun),
+    (LETTERS + DIGITS, _compose),
+    ("abcdefghijklmnopqrstuvwxyz" + DIGITS, _stern),
+    ("\x1b", _buildkite),
+    ("\ufeff", _bom),
+)

@@ -1,0 +1,135 @@
+"""Wrappers that begin with a time: container runtimes, CI systems, `ts`, journald and syslog."""
+
+from __future__ import annotations
+
+import re
+
+from ._base import DIGITS, VLLM_START, Layer, Registration, State
+from ._formats import logging_format
+
+_ZONE = r"(?:Z|[ ]?[+-]\d\d:?\d\d|[ ]UTC)"
+_ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?{_ZONE}?"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_SYSLOG_TIME = rf"{_MONTH} [ \d]\d(?: \d{{4}})? \d\d:\d\d:\d\d(?:\.\d{{1,9}})?"
+
+_LEADING = re.compile(
+    rf"(?:(?P<iso>{_ISO})"
+    rf"|(?P<log>{_SYSLOG_TIME})"
+    rf"|(?P<full>{_DAY} (?:{_ISO}(?: [A-Z]{{2,5}})?|{_SYSLOG_TIME}(?: [A-Z]{{2,5}})?(?: \d{{4}})?))"
+    rf"|(?P<clock>\d\d:\d\d:\d\d(?:\.\d{{1,9}})?)"
+    rf"|(?P<unix>\d{{1,10}}\.\d{{3,9}}))(?:[ \t]|$)"
+)
+_BRACKETED = re.compile(
+    rf"\[(?P<time>{_ISO}|{_SYSLOG_TIME}|{_DAY} {_SYSLOG_TIME}(?: \d{{4}})?"
+    r"|\d\d:\d\d:\d\d(?:\.\d+)?| *\d{1,10}\.\d{3,9})\]"
+    r"(?:[ \t]|$)"
+)
+_CRI = re.compile(r"(?P<stream>stdout|stderr) (?P<tag>[PF])(?::[^\s]*)?(?: |$)")
+_GITLAB = re.compile(r"\d\d[OE](?:[ +]|$)")
+_WITH_PID = re.compile(
+    r"(?:(?P<host>[A-Za-z0-9][\w.\-]*|[0-9a-fA-F:]{3,39}) )?(?P<ident>[^\s\[\]]{1,120})\[\d{1,10}\]:(?: |$)"
+)
+_NO_PID = re.compile(r"(?P<host>[A-Za-z0-9][\w.\-]*) (?P<ident>[^\s:\[\]]{1,80}): ")
+_CLOUDWATCH = re.compile(r"(?P<stream>[\w.$\[\]\-/]*/[0-9a-f]{32}) ")
+_LABELS = re.compile(r"\{(?P<labels>[A-Za-z_]\w*=\"[^{}]{0,2000}?\")\} ")
+_TILDE = re.compile(r"[~|] ")
+_RFC5424 = re.compile(
+    r"<\d{1,3}>1 (?P<time>\S+) (?P<host>\S+) (?P<app>\S+) \S+ \S+ "
+    r"(?:-|(?:\[(?:[^\]\\\"]|\\.|\"(?:[^\"\\]|\\.)*\")*\])+)"
+    r"(?: \ufeff?|$)"
+)
+_RFC3164 = re.compile(
+    rf"<\d{{1,3}}>(?P<time>{_SYSLOG_TIME}|{_ISO}) (?:(?P<host>[\w.\-]+) )?(?P<tag>[^\s:\[\]]+)(?:\[\d+\])?:(?: |$)"
+)
+_KAGGLE = re.compile(r"(?P<time>\d{1,7}(?:\.\d{1,3})?s)[ \t]+\d{1,7}(?:[ \t]|$)")
+_FILE_TIME = re.compile(rf"(?P<job>[^\t]{{1,200}})\t[^\t]{{1,200}}\t\ufeff?(?P<time>{_ISO})(?: |$)")
+
+
+def _host(text: str, state: State) -> Layer | None:
+    """Take off `host ident[pid]: ` of journald and syslog.
+
+    The pid is left out of the source: journald gives every process of one server its own, so it would tear the server
+    apart.
+    """
+    if found := _WITH_PID.match(text):
+        host, ident = found["host"], found["ident"]
+        if host:
+            state.names.add(host)
+        return Layer(text[found.end() :], source=f"{host} {ident}" if host else ident)
+    if found := _NO_PID.match(text):
+        # Without a pid, "host ident: " may as well be the beginning of a message.
+        host, rest = found["host"], text[found.end() :]
+        if host in state.names or VLLM_START.match(rest):
+            state.names.add(host)
+            return Layer(rest, source=f"{host} {found['ident']}")
+    return None
+
+
+def _after_time(text: str, time: str, kind: str, state: State) -> Layer:
+    """Take off what may follow the time of a known wrapper."""
+    if kind == "iso" and "T" in time:
+        if found := _CRI.match(text):
+            return Layer(text[found.end() :], time, stream=found["stream"], partial=found["tag"] == "P")
+        if found := _GITLAB.match(text):
+            return Layer(text[found.end() :], time)
+        if found := _CLOUDWATCH.match(text):
+            return Layer(text[found.end() :], time, found["stream"])
+        if found := _LABELS.match(text):
+            return Layer(text[found.end() :], time, found["labels"])
+    if kind == "iso" and (found := _TILDE.match(text)) and VLLM_START.match(text, found.end()):
+        return Layer(text[found.end() :], time)
+    if kind not in ("clock",) and (host := _host(text, state)):
+        return host._replace(time=time)
+    return Layer(text, time)
+
+
+def _timed(text: str, state: State) -> Layer | None:
+    found = _LEADING.match(text)
+    if not found:
+        return None
+    kind = found.lastgroup or ""
+    if kind != "unix" and (record := logging_format(text)):
+        return record
+    return _after_time(text[found.end() :], found[kind], kind, state)
+
+
+def _bracketed(text: str, state: State) -> Layer | None:
+    found = _BRACKETED.match(text)
+    if not found:
+        return None
+    return logging_format(text) or _after_time(text[found.end() :], found["time"], "bracket", state)
+
+
+def _syslog(text: str, state: State) -> Layer | None:
+    if found := _RFC5424.match(text):
+        source = " ".join(part for part in (found["host"], found["app"]) if part != "-")
+        return Layer(text[found.end() :], found["time"], source or None)
+    if found := _RFC3164.match(text):
+        source = " ".join(part for part in (found["host"], found["tag"]) if part)
+        return Layer(text[found.end() :], found["time"], source)
+    return None
+
+
+def _kaggle(text: str, state: State) -> Layer | None:
+    """`295.4s 290 message`, the log view of Kaggle notebooks: seconds since start, running number."""
+    found = _KAGGLE.match(text)
+    return Layer(text[found.end() :], found["time"]) if found else None
+
+
+def _tabbed(text: str, state: State) -> Layer | None:
+    """`job<TAB>step<TAB>time message`, as `gh run view --log` prints."""
+    if "\t" not in text[:210]:
+        return None
+    found = _FILE_TIME.match(text)
+    return Layer(text[found.end() :], found["time"], found["job"]) if found else None
+
+
+FAMILIES: tuple[Registration, ...] = (
+    (DIGITS, _timed),
+    ("JFMASONDTW", _timed),
+    ("[", _bracketed),
+    ("<", _syslog),
+    (DIGITS, _kaggle),
+    ("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + DIGITS, _tabbed),
+)
