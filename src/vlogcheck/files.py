@@ -1,0 +1,269 @@
+"""Log files: open whatever a log was saved as, and put rotated files in order.
+
+Compression and encoding are told from the first bytes, never from the name. Everything is read in bounded pieces.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from ._inflate import DAMAGE, compression_of
+from ._rotation import Rotation, looks_like_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["LogFile", "LogFileError", "LogSet", "expand_paths", "open_log"]
+
+_CHUNK = 1 << 18
+_SNIFF = 4096
+_LONGEST_MAGIC = 10
+
+
+class LogFileError(OSError):
+    """A log cannot be read at all: missing, a directory, no permission, an archive. The message is one line."""
+
+
+class LogFile(io.RawIOBase):
+    """A log's text as UTF-8 bytes, read once from front to back.
+
+    `read(n)` gives up to n bytes, b"" at the end; for an uncompressed file that is still being written, later reads
+    give what has been added.
+    """
+
+    name: str
+    """The path as it was given, "-" for standard input."""
+    compression: str | None
+    """gzip, zstd, xz, bzip2, or None."""
+    encoding: str
+    """How the text was encoded: utf-8, utf-16-le or utf-16-be."""
+    plain_path: str | None
+    """The path, if the file holds just the bytes this reader gives (so that it can be mapped into memory)."""
+    damage: str | None
+    """Set while reading, when a compressed log is cut off or damaged: what could be read has been given."""
+
+    def __init__(self, raw: BinaryIO | io.RawIOBase, name: str, path: str | None = None, close: bool = True) -> None:
+        self.name, self.damage, self.plain_path = name, None, None
+        self._raw, self._close = raw, close
+        self._pending = b""
+        head = self._head()
+        if head.startswith(b"PK\x03\x04"):
+            raise LogFileError(f"{name}: is a zip archive, unpack it first")
+        found = compression_of(head)
+        self.compression = found[0] if found else None
+        self._pieces: Iterator[bytes] | None = None
+        if found:
+            self._pieces = found[1](self._chunks(head))
+            head = self._next()
+        self.encoding, bom = _encoding(head)
+        self._pending = head[bom:]
+        self._decoder: codecs.IncrementalDecoder | None = None
+        if self.encoding != "utf-8":
+            self._decoder = codecs.getincrementaldecoder(self.encoding)(errors="replace")
+            self._pending = self._decoder.decode(self._pending).encode("utf-8", "replace")
+        elif found is None and bom == 0:
+            self.plain_path = path
+
+    def _read_raw(self) -> bytes:
+        # A pipe gives what there is: read() would wait for a whole chunk.
+        read = getattr(self._raw, "read1", None) or self._raw.read
+        return read(_CHUNK) or b""
+
+    def _head(self) -> bytes:
+        """Read enough to tell compression and encoding; from a pipe not more than needed."""
+        head = b""
+        while len(head) < _LONGEST_MAGIC and (data := self._read_raw()):
+            head += data
+        return head
+
+    def _chunks(self, head: bytes) -> Iterator[bytes]:
+        if head:
+            yield head
+        while data := self._read_raw():
+            yield data
+
+    def _next(self) -> bytes:
+        """Return the next decompressed piece, b"" at the end or where the damage begins."""
+        if self._pieces is None:
+            return self._read_raw()
+        try:
+            return next(self._pieces, b"")
+        except EOFError:
+            self.damage = f"{self.name}: the {self.compression} data is cut off"
+        except DAMAGE as error:
+            self.damage = f"{self.name}: the {self.compression} data is damaged ({error})"
+        self._pieces = iter(())
+        return b""
+
+    def _fill(self) -> None:
+        while not self._pending:
+            data = self._next()
+            if self._decoder is None:
+                self._pending = data
+            else:
+                self._pending = self._decoder.decode(data, final=not data).encode("utf-8", "replace")
+            if not data:
+                return
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill the buffer, as far as one piece goes; 0 at the end."""
+        if self.closed:
+            raise ValueError("read of a closed log file")
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        self._fill()
+        data = self._pending[: len(view)]
+        view[: len(data)] = data
+        self._pending = self._pending[len(data) :]
+        return len(data)
+
+    def chunks(self, size: int = _CHUNK) -> Iterator[bytes]:
+        """Give the whole rest in pieces of at most `size` bytes."""
+        while data := self.read(size):
+            yield data
+
+    def fileno(self) -> int:
+        """Return the descriptor of a plain file.
+
+        Raises:
+            io.UnsupportedOperation: the bytes on disk are not the bytes this reader gives.
+
+        """
+        if self.plain_path is None:
+            raise io.UnsupportedOperation("fileno")
+        return self._raw.fileno()
+
+    def close(self) -> None:
+        if not self.closed and self._close:
+            self._raw.close()
+        super().close()
+
+
+def _encoding(head: bytes) -> tuple[str, int]:
+    """Return the encoding a text begins in, and the length of its byte order mark."""
+    if head.startswith(codecs.BOM_UTF8):
+        return "utf-8", 3
+    if head.startswith(codecs.BOM_UTF16_LE):
+        return "utf-16-le", 2
+    if head.startswith(codecs.BOM_UTF16_BE):
+        return "utf-16-be", 2
+    sample = head[:_SNIFF]
+    pairs = len(sample) // 2
+    if pairs >= 2:
+        even, odd = sample[0::2].count(0), sample[1::2].count(0)
+        # ASCII in UTF-16 is a zero in every other byte; a log is mostly ASCII, and UTF-8 text has no zero at all.
+        if odd * 5 >= pairs * 2 and even * 20 <= pairs:
+            return "utf-16-le", 0
+        if even * 5 >= pairs * 2 and odd * 20 <= pairs:
+            return "utf-16-be", 0
+    return "utf-8", 0
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    if isinstance(error, IsADirectoryError):
+        return "is a directory"
+    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)).replace("\n", " ")
+
+
+def open_log(path: str | os.PathLike[str] | BinaryIO) -> LogFile:
+    """Open a log for reading: a path, "-" for standard input, or an open binary file.
+
+    Compressed (gzip, zstd, xz, bzip2) and UTF-16 logs are turned into UTF-8 while reading; a byte order mark is
+    dropped. A file object that was passed in, and standard input, stay open when the log is closed.
+
+    Raises:
+        LogFileError: the log cannot be read at all. Damage inside a compressed log does not raise: see
+            `LogFile.damage`.
+
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        return LogFile(path, str(getattr(path, "name", "<log>")), close=False)
+    name = os.fspath(path)
+    if name == "-":
+        return LogFile(sys.stdin.buffer, "-", close=False)
+    try:
+        raw = open(name, "rb", buffering=0)  # noqa: SIM115 - the reader owns it
+    except (OSError, ValueError) as error:
+        raise LogFileError(f"{name}: {_reason(error)}") from error
+    try:
+        return LogFile(raw, name, name if Path(name).is_file() else None)
+    except OSError as error:
+        raw.close()
+        if isinstance(error, LogFileError):
+            raise
+        raise LogFileError(f"{name}: {_reason(error)}") from error
+
+
+class LogSet(NamedTuple):
+    """Files that are one log."""
+
+    name: str
+    """The log's own name: the path without what rotation added."""
+    paths: tuple[str, ...]
+    """Its files, oldest first."""
+
+
+def _listing(directory: str) -> list[str]:
+    """Return the logs in a directory, or, if there are none, in the directories below it (a pod's log directory)."""
+    for depth in range(3):
+        pattern = "/".join(["*"] * (depth + 1))
+        files = sorted(
+            str(path) for path in Path(directory).glob(pattern) if path.is_file() and not path.name.startswith(".")
+        )
+        if logs := [path for path in files if looks_like_log(os.path.basename(path))] or files:
+            return logs
+    raise LogFileError(f"{directory}: no log file in this directory")
+
+
+def expand_paths(paths: Iterable[str | os.PathLike[str]]) -> list[LogSet]:
+    """Find out which files are pieces of one log, and in which order.
+
+    * A file stands for itself; its rotated neighbours are read only if they are named too.
+    * A directory stands for the logs in it: names that end in .log, .txt, .out, .err, .json or .jsonl once rotation
+      and compression endings are taken off; every file, if there is none such. If it holds only directories, the
+      first level below that holds files counts.
+    * Files of one directory that differ only in a rotation ending are one set, oldest first, in whatever order they
+      were named: a number at the end (`serve.log.2.gz` is older than `serve.log.1`, `serve.log.old` counts as 1), or a
+      date with or without time at the end or in front of the extension (`serve.log-20250101`, `serve-20250101.log`,
+      `0.log.20250101-120000.gz`). Dated files come first, then numbered ones, then the one without an ending.
+      `worker.1.log` is a log of its own: numbers in front of the extension name ranks more often than rotation.
+    * Sets keep the order in which their first file was named (by name inside a directory). "-" is standard input.
+
+    Raises:
+        LogFileError: a path does not exist, or a directory holds no log.
+
+    """
+    groups: dict[str, list[tuple[Rotation, str]]] = {}
+    for given in paths:
+        path = os.fspath(given)
+        if path == "-":
+            groups.setdefault("-", []).append((Rotation("-", 2, ""), "-"))
+            continue
+        try:
+            names = _listing(path) if os.path.isdir(path) else [path]
+            if names == [path]:
+                os.stat(path)
+        except LogFileError:
+            raise
+        except (OSError, ValueError) as error:
+            raise LogFileError(f"{path}: {_reason(error)}") from error
+        for name in names:
+            rotation = Rotation.of(name)
+            group = groups.setdefault(rotation.base, [])
+            if all(name != other for _, other in group):
+                group.append((rotation, name))
+    return [
+        LogSet(base, tuple(name for _, name in sorted(group, key=lambda item: item[0].order)))
+        for base, group in groups.items()
+    ]
