@@ -1,0 +1,70 @@
+"""Assembles the language model of one pipeline stage from layer kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vlogcheck.budget.model import ModelConfig
+from vlogcheck.budget.weights._attention import gqa, latent
+from vlogcheck.budget.weights._build import Builder
+from vlogcheck.budget.weights._mlp import dense, is_sparse, mixture, moe, width
+from vlogcheck.budget.weights._traits import Traits
+
+__all__ = ["LayerBuilder", "decoder", "embedding", "head", "standard_layer"]
+
+#: Builds layer ``index`` of a model.
+LayerBuilder = Callable[[Builder, ModelConfig, Traits, int], None]
+
+
+def standard_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
+    """Attention, feed-forward part or mixture, norms."""
+    if model.is_mla:
+        latent(build, model, traits, index)
+    else:
+        gqa(build, model, traits, index)
+    sizes = mixture(model)
+    if sizes is not None and is_sparse(model, index):
+        moe(build, model, traits, sizes)
+    else:
+        dense(build, model, traits, width(model, index))
+    for _ in range(traits.norms):
+        build.norm(model.hidden_size, traits.norm)
+
+
+def embedding(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> None:
+    """The vocabulary table, on the stages that hold one."""
+    share = build.share
+    held = {"all": True, "first": share.first}.get(traits.embedding, share.first or (tied and share.last))
+    if held:
+        build.table("embedding", model.vocab_size, model.hidden_size)
+
+
+def head(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> None:
+    """Closing norm and output head, on the last stage."""
+    if build.share.last or traits.final_everywhere:
+        build.norm(model.hidden_size, traits.norm)
+    if build.share.last:
+        if traits.head_everywhere or not tied:
+            build.table("lm_head", model.vocab_size, model.hidden_size)
+        if traits.head_bias:
+            build.add("lm_head", build.cut(-(-model.vocab_size // 64) * 64, "padded vocabulary"))
+
+
+def is_tied(model: ModelConfig, traits: Traits) -> bool:
+    """Whether embedding and head are one tensor; an absent key means what the family's class says."""
+    if model.outer.has("tie_word_embeddings") or model.values.has("tie_word_embeddings"):
+        return model.tie_word_embeddings
+    return traits.tied
+
+
+def decoder(
+    build: Builder, model: ModelConfig, traits: Traits, layers: range, *, layer: LayerBuilder = standard_layer
+) -> None:
+    """The whole language model of a stage that holds ``layers``."""
+    tied = is_tied(model, traits)
+    embedding(build, model, traits, tied=tied)
+    for index in layers:
+        build.prefix = f"model.layers.{index}"
+        layer(build, model, traits, index)
+    build.prefix = "model"
+    head(build, model, traits, tied=tied)

@@ -1,0 +1,156 @@
+"""Weights per pipeline stage: parameters, buffers and what the allocator counts for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vlogcheck.budget._device import Device
+from vlogcheck.budget._partition import stages
+from vlogcheck.budget.flags import ServeOptions
+from vlogcheck.budget.model import ModelConfig
+from vlogcheck.budget.releases import Release, parse_release
+from vlogcheck.budget.weights._allocator import allocated_bytes
+from vlogcheck.budget.weights._build import Builder, NotModelled, Share
+from vlogcheck.budget.weights._drafter import build_drafter
+from vlogcheck.budget.weights._families import build_model
+from vlogcheck.budget.weights._methods import scheme_of
+from vlogcheck.budget.weights._quant import Scheme, Unknown
+
+__all__ = ["WeightEstimate", "estimate_weights"]
+
+_SPLIT_LIMIT = 20 << 20
+_MLA_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True)
+class WeightEstimate:
+    """Expected weights of one rank of a pipeline stage; all sizes in bytes.
+
+    Attributes:
+        pp_rank: the pipeline stage.
+        param_bytes: sum of all parameters, exact for the modelled layouts.
+        buffer_bytes: rotary caches and other buffers.
+        post_load_bytes: tensors that only appear after loading (MLA keeps its absorbed projections beside the originals).
+        drafter_bytes: parameters of a drafter or MTP module in ``param_bytes``.
+        allocated_bytes: what the caching allocator counts for all of these: the "Model loading took" figure of one rank.
+        tolerance: relative uncertainty of ``allocated_bytes`` as a fraction.
+        tolerance_reason: why it is that large.
+        assumptions: what was assumed on the way.
+        unknown: whether no figure is claimed; the sizes are 0 then and ``tolerance_reason`` says why.
+        by_part: parameter bytes by part of the model (embedding, attention, mlp, experts, norms, lm_head, vision …).
+        method: quantisation method as vLLM names it, ``none`` without one.
+
+    """
+
+    pp_rank: int
+    param_bytes: int = 0
+    buffer_bytes: int = 0
+    post_load_bytes: int = 0
+    drafter_bytes: int = 0
+    allocated_bytes: int = 0
+    tolerance: float = 0.005
+    tolerance_reason: str = ""
+    assumptions: tuple[str, ...] = ()
+    unknown: bool = False
+    by_part: Mapping[str, int] = field(default_factory=dict)
+    method: str = "none"
+
+    @property
+    def low_bytes(self) -> int:
+        """Lower end of the tolerance around ``allocated_bytes``."""
+        return int(self.allocated_bytes * (1 - self.tolerance))
+
+    @property
+    def high_bytes(self) -> int:
+        """Upper end of the tolerance around ``allocated_bytes``."""
+        return -int(-self.allocated_bytes * (1 + self.tolerance) // 1)
+
+
+def estimate_weights(
+    model: ModelConfig, options: ServeOptions, release: str | Release | None = None, env: Mapping[str, str] | None = None,
+    device: Device | None = None,
+) -> list[WeightEstimate]:  # fmt: skip
+    """Estimate what "Model loading took" will say, per pipeline stage.
+
+    Args:
+        model: the model's configuration.
+        options: the server's options; parallel sizes, dtype, quantisation and speculation count.
+        release: the vLLM release; the newest known where absent.
+        env: vLLM environment variables (``VLLM_PP_LAYER_PARTITION``).
+        device: the GPU, which decides how some kernels pad 4-bit experts; Hopper where absent.
+
+    Returns:
+        One estimate per pipeline stage. Tensor-parallel ranks of a stage hold equal shares. An estimate marked ``unknown``
+        says in ``tolerance_reason`` what is not modelled.
+
+    Raises:
+        ModelConfigError: the configuration lacks a size or holds an impossible one, or the layer partition does not fit.
+
+    """
+    env = {} if env is None else env
+    release = release if isinstance(release, Release) else parse_release(release)
+    ranks = max(1, options.pipeline_parallel_size)
+    try:
+        scheme = scheme_of(model, options, release, device)
+        if isinstance(scheme, Unknown):
+            raise NotModelled(scheme.reason)
+        counts = stages(model.num_layers, ranks, release, env)
+        return [_stage(model, options, release, scheme, rank, counts) for rank in range(ranks)]
+    except NotModelled as reason:
+        return [WeightEstimate(rank, unknown=True, tolerance=1.0, tolerance_reason=str(reason)) for rank in range(ranks)]
+
+
+def _stage(
+    model: ModelConfig, options: ServeOptions, release: Release, scheme: Scheme, rank: int, counts: list[int]
+) -> WeightEstimate:
+    start = sum(counts[:rank])
+    share = _share(options, first=rank == 0, last=rank == len(counts) - 1)
+    version = (release.version.major, release.version.minor)
+    build = Builder(share, 4 if options.dtype in {"float", "float32"} else 2, scheme, version)
+    build_model(build, model, range(start, start + counts[rank]))
+    if model.text.get("auto_map") and not model.outer.has("architectures"):
+        build.note("the repository brings its own code")
+    drafter = build_drafter(build, model, options) if share.last else 0
+    parts: dict[str, int] = {}
+    for part, size in build.params:
+        parts[part] = parts.get(part, 0) + size
+    tensors = [size for _, size in (*build.params, *build.buffers, *build.after)]
+    limit = _SPLIT_LIMIT if release.since("0.21.0") else None
+    tolerance, reason = scheme.tolerance, scheme.reason
+    if build.after and tolerance < _MLA_TOLERANCE:
+        tolerance, reason = _MLA_TOLERANCE, "MLA keeps absorbed projections whose layout depends on the backend"
+    if options.enable_lora:
+        build.note("LoRA buffers are not counted")
+        tolerance, reason = max(tolerance, 0.05), "LoRA buffers are not counted"
+    return WeightEstimate(
+        pp_rank=rank,
+        param_bytes=sum(size for _, size in build.params),
+        buffer_bytes=sum(size for _, size in build.buffers),
+        post_load_bytes=sum(size for _, size in build.after),
+        drafter_bytes=drafter,
+        allocated_bytes=allocated_bytes(tensors, max_split_size=limit),
+        tolerance=tolerance,
+        tolerance_reason=reason,
+        assumptions=tuple(build.notes),
+        by_part=parts,
+        method=scheme.method,
+    )
+
+
+def _share(options: ServeOptions, *, first: bool, last: bool) -> Share:
+    tp = max(1, options.tensor_parallel_size)
+    # without expert parallelism vLLM cuts the routed experts over the data-parallel ranks too (FusedMoEParallelConfig)
+    together = tp * max(1, options.data_parallel_size) * max(1, options.prefill_context_parallel_size)
+    if options.enable_expert_parallel and together > 1:
+        return Share(tp=tp, moe_tp=1, ep=together, first=first, last=last, extra_experts=_redundant(options))
+    return Share(tp=tp, moe_tp=together, ep=1, first=first, last=last)
+
+
+def _redundant(options: ServeOptions) -> int:
+    config = options.unused.get("eplb_config")
+    given = config.get("num_redundant_experts") if isinstance(config, Mapping) else options.unused.get("num_redundant_experts")
+    try:
+        return max(0, min(int(str(given)), 1 << 20)) if given is not None else 0
+    except ValueError:
+        return 0

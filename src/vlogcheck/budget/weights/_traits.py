@@ -1,0 +1,333 @@
+"""What a decoder layer is made of, where ``config.json`` alone does not say it.
+
+A :class:`Traits` holds the structural choices a family's code makes (biases, norms, gates). The factories read the keys that
+steer them; families that share a factory share vLLM's class or its structure. Source: ``vllm/model_executor/models/*.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from vlogcheck.budget._values import Values
+from vlogcheck.budget.model import ModelConfig
+
+__all__ = ["TRAITS", "Traits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Structural choices of a family.
+
+    Attributes:
+        norm: kind of the layer norms: ``rms`` (weight), ``layer`` (weight and bias), ``none`` (no parameters).
+        norms: full-width norms in a layer.
+        qkv_bias: bias on the fused query/key/value projection.
+        o_bias: bias on the output projection.
+        qk_norm: query/key norms: ``head`` (one head wide each), ``heads`` (a weight per head on the rank), ``row`` (all heads,
+            cut over ranks), ``whole`` (all heads, on every rank), ``latent`` none here.
+        qk_norm_kind: kind of those norms.
+        gated: three matrices in the feed-forward layer instead of two.
+        mlp_bias: bias on the feed-forward matrices.
+        head_bias: bias on the output head.
+        head_everywhere: the output head has a tensor of its own even when tied weights are announced.
+        embedding: pipeline stages with an embedding: ``ends`` (first, and last where tied), ``first``, ``all``.
+        final_everywhere: the closing norm is built on every pipeline stage.
+        inv_freq: rotary frequencies instead of a cos/sin cache (models run through the Transformers backend).
+        tied: what ``tie_word_embeddings`` means when the key is absent.
+        router_item: bytes per router weight, ``None`` for the model's type.
+        router_bias: bias on the router itself.
+        correction_item: bytes per entry of a per-expert score correction, 0 without one.
+        expert_bias: biases inside the routed experts.
+        shared_gate: a one-column gate on the shared expert.
+        sinks: one attention sink per query head.
+        query_gate: the query projection is doubled by an output gate.
+
+    """
+
+    norm: str = "rms"
+    norms: int = 2
+    qkv_bias: bool = False
+    o_bias: bool = False
+    qk_norm: str = ""
+    qk_norm_kind: str = "rms"
+    gated: bool = True
+    mlp_bias: bool = False
+    head_bias: bool = False
+    head_everywhere: bool = False
+    embedding: str = "ends"
+    final_everywhere: bool = False
+    inv_freq: bool = False
+    tied: bool = False
+    router_item: int | None = None
+    router_bias: bool = False
+    correction_item: int = 0
+    expert_bias: bool = False
+    shared_gate: bool = False
+    sinks: bool = False
+    query_gate: bool = False
+
+
+def _bias(values: Values, *keys: str, default: bool = False) -> bool:
+    return any(values.flag(key, default=default) for key in keys)
+
+
+def _llama(model: ModelConfig) -> Traits:
+    values = model.values
+    bias = _bias(values, "attention_bias", "bias")
+    qkv = values.flag("qkv_bias") if values.has("qkv_bias") else bias
+    return Traits(qkv_bias=qkv, o_bias=bias, mlp_bias=values.flag("mlp_bias"))
+
+
+def _qwen2(model: ModelConfig) -> Traits:
+    return Traits(qkv_bias=model.values.flag("qkv_bias", default=True), qk_norm="head" if model.values.flag("qk_norm") else "")
+
+
+def _qwen3(model: ModelConfig) -> Traits:
+    return Traits(qkv_bias=model.values.flag("attention_bias"), qk_norm="head")
+
+
+def _plain(model: ModelConfig) -> Traits:
+    return Traits()
+
+
+def _phi3(model: ModelConfig) -> Traits:
+    return _llama(model)
+
+
+def _gemma(model: ModelConfig) -> Traits:
+    return Traits(tied=True, embedding="all", final_everywhere=True)
+
+
+def _gemma2(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias")
+    return Traits(norms=4, tied=True, qkv_bias=bias, o_bias=bias, embedding="all", final_everywhere=True)
+
+
+def _gemma3(model: ModelConfig) -> Traits:
+    return replace(_gemma2(model), qk_norm="head")
+
+
+def _cohere(model: ModelConfig) -> Traits:
+    return Traits(
+        norms=1, tied=True, qk_norm="heads" if model.values.flag("use_qk_norm") else "", embedding="all", final_everywhere=True
+    )
+
+
+def _falcon(model: ModelConfig) -> Traits:
+    values = model.values
+    parallel = values.flag("parallel_attn", default=True)
+    wide = values.flag("new_decoder_architecture")
+    two = values.integer("num_ln_in_parallel_attn") or (2 if wide else 1)
+    bias = values.flag("bias")
+    return Traits(
+        norm="layer", norms=two if parallel else 2, qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=bias, tied=True,
+        embedding="all", final_everywhere=True,
+    )  # fmt: skip
+
+
+def _gpt2(model: ModelConfig) -> Traits:
+    return Traits(
+        norm="layer", qkv_bias=True, o_bias=True, gated=False, mlp_bias=True, tied=True, embedding="all", final_everywhere=True
+    )
+
+
+def _opt(model: ModelConfig) -> Traits:
+    values = model.values
+    bias = values.flag("enable_bias", default=True)
+    norm = "layer" if values.flag("layer_norm_elementwise_affine", default=True) else "none"
+    return Traits(norm=norm, qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=bias, tied=True, embedding="all", final_everywhere=True)
+
+
+def _gpt_neox(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias", default=True)
+    return Traits(norm="layer", qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=True, embedding="all", final_everywhere=True)
+
+
+def _gptj(model: ModelConfig) -> Traits:
+    return Traits(norm="layer", norms=1, gated=False, mlp_bias=True, head_bias=True, embedding="all", final_everywhere=True)
+
+
+def _phi(model: ModelConfig) -> Traits:
+    return Traits(
+        norm="layer", norms=1, qkv_bias=True, o_bias=True, gated=False, mlp_bias=True, head_bias=True, embedding="all",
+        final_everywhere=True,
+    )  # fmt: skip
+
+
+def _stablelm(model: ModelConfig) -> Traits:
+    return Traits(norm="layer", qkv_bias=model.values.flag("use_qkv_bias"), embedding="all", final_everywhere=True)
+
+
+def _starcoder2(model: ModelConfig) -> Traits:
+    bias = model.values.flag("use_bias", default=True)
+    return Traits(norm="layer", qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=bias, tied=True, embedding="all", final_everywhere=True)
+
+
+def _nemotron(model: ModelConfig) -> Traits:
+    bias = _bias(model.values, "attention_bias", "bias")
+    return Traits(norm="layer", qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=model.values.flag("mlp_bias"))
+
+
+def _apertus(model: ModelConfig) -> Traits:
+    return replace(_llama(model), qk_norm="head", gated=False)
+
+
+def _ungated(model: ModelConfig) -> Traits:
+    return replace(_llama(model), gated=False)
+
+
+def _exaone4(model: ModelConfig) -> Traits:
+    return replace(_llama(model), qk_norm="head")
+
+
+def _glm4(model: ModelConfig) -> Traits:
+    return Traits(qkv_bias=model.values.flag("attention_bias"), norms=4)
+
+
+def _glm(model: ModelConfig) -> Traits:
+    return Traits(qkv_bias=model.values.flag("attention_bias"))
+
+
+def _glm4_moe(model: ModelConfig) -> Traits:
+    values = model.values
+    return Traits(
+        qkv_bias=values.flag("attention_bias"), qk_norm="head" if values.flag("use_qk_norm") else "", router_item=4, correction_item=4
+    )
+
+
+def _olmo(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias")
+    return Traits(norm="none", qkv_bias=bias, o_bias=bias, embedding="all", final_everywhere=True)
+
+
+def _olmo2(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias")
+    return Traits(qkv_bias=bias, o_bias=bias, qk_norm="row", embedding="all", final_everywhere=True)
+
+
+def _olmoe(model: ModelConfig) -> Traits:
+    return Traits(qk_norm="row", embedding="all", final_everywhere=True)
+
+
+def _seed_oss(model: ModelConfig) -> Traits:
+    values = model.values
+    return Traits(qkv_bias=values.flag("attention_bias", default=True), o_bias=values.flag("attention_out_bias"))
+
+
+def _ernie(model: ModelConfig) -> Traits:
+    bias = model.values.flag("use_bias")
+    return Traits(qkv_bias=bias, o_bias=bias, mlp_bias=bias, tied=True, router_item=4, correction_item=4)
+
+
+def _deepseek(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias")
+    corrected = model.values.text("topk_method") == "noaux_tc"
+    return Traits(qkv_bias=bias, o_bias=bias, correction_item=4 if corrected else 0)
+
+
+def _mixtral(model: ModelConfig) -> Traits:
+    return Traits()
+
+
+def _qwen2_moe(model: ModelConfig) -> Traits:
+    return Traits(qkv_bias=model.values.flag("qkv_bias", default=True), shared_gate=True, embedding="all", final_everywhere=True)
+
+
+def _qwen3_next(model: ModelConfig) -> Traits:
+    values = model.values
+    return Traits(
+        qkv_bias=values.flag("qkv_bias"), qk_norm="head", query_gate=values.flag("attn_output_gate", default=True), shared_gate=True
+    )
+
+
+def _gpt_oss(model: ModelConfig) -> Traits:
+    return Traits(qkv_bias=True, o_bias=True, sinks=True, router_bias=True, expert_bias=True)
+
+
+def _llama4(model: ModelConfig) -> Traits:
+    bias = _bias(model.values, "attention_bias", "bias")
+    return Traits(qkv_bias=bias, o_bias=bias)
+
+
+def _minimax_m2(model: ModelConfig) -> Traits:
+    return Traits(
+        qkv_bias=model.values.flag("attention_bias"), qk_norm="row", router_item=4,
+        correction_item=4 if model.values.flag("use_routing_bias", default=True) else 0,
+    )  # fmt: skip
+
+
+def _phimoe(model: ModelConfig) -> Traits:
+    return Traits(norm="layer", qkv_bias=True, o_bias=True, head_bias=True, embedding="all", final_everywhere=True)
+
+
+def _granitemoe(model: ModelConfig) -> Traits:
+    return Traits(qkv_bias=model.values.flag("attention_bias"), o_bias=model.values.flag("attention_bias"))
+
+
+#: Architecture as vLLM's registry spells it -> the traits of its decoder.
+TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
+    "LlamaForCausalLM": _llama,
+    "LLaMAForCausalLM": _llama,
+    "AquilaForCausalLM": _llama,
+    "AquilaModel": _llama,
+    "InternLMForCausalLM": _llama,
+    "InternLM3ForCausalLM": _llama,
+    "IQuestCoderForCausalLM": _llama,
+    "CwmForCausalLM": _llama,
+    "MistralForCausalLM": _llama,
+    "Ministral3ForCausalLM": _llama,
+    "Fairseq2LlamaForCausalLM": _llama,
+    "XverseForCausalLM": _llama,
+    "GraniteForCausalLM": _llama,
+    "SmolLM3ForCausalLM": _llama,
+    "Phi3ForCausalLM": _phi3,
+    "Qwen2ForCausalLM": _qwen2,
+    "Qwen3ForCausalLM": _qwen3,
+    "MiMoForCausalLM": _qwen2,
+    "Qwen3MoeForCausalLM": _qwen3,
+    "Qwen2MoeForCausalLM": _qwen2_moe,
+    "GemmaForCausalLM": _gemma,
+    "Gemma2ForCausalLM": _gemma2,
+    "Gemma3ForCausalLM": _gemma3,
+    "CohereForCausalLM": _cohere,
+    "Cohere2ForCausalLM": _cohere,
+    "FalconForCausalLM": _falcon,
+    "RWForCausalLM": _falcon,
+    "GPT2LMHeadModel": _gpt2,
+    "GPTBigCodeForCausalLM": _gpt2,
+    "OPTForCausalLM": _opt,
+    "GPTNeoXForCausalLM": _gpt_neox,
+    "GPTJForCausalLM": _gptj,
+    "PhiForCausalLM": _phi,
+    "StableLmForCausalLM": _stablelm,
+    "StableLMEpochForCausalLM": _stablelm,
+    "Starcoder2ForCausalLM": _starcoder2,
+    "NemotronForCausalLM": _nemotron,
+    "ApertusForCausalLM": _apertus,
+    "ArceeForCausalLM": _ungated,
+    "Exaone4ForCausalLM": _exaone4,
+    "Glm4ForCausalLM": _glm4,
+    "GlmForCausalLM": _glm,
+    "Glm4MoeForCausalLM": _glm4_moe,
+    "OlmoForCausalLM": _olmo,
+    "Olmo2ForCausalLM": _olmo2,
+    "Olmo3ForCausalLM": _olmo2,
+    "OlmoeForCausalLM": _olmoe,
+    "SeedOssForCausalLM": _seed_oss,
+    "Ernie4_5ForCausalLM": _ernie,
+    "Ernie4_5_ForCausalLM": _ernie,
+    "Ernie4_5_MoeForCausalLM": _ernie,
+    "DeepseekForCausalLM": _plain,
+    "DeepseekV2ForCausalLM": _deepseek,
+    "DeepseekV3ForCausalLM": _deepseek,
+    "DeepseekV32ForCausalLM": _deepseek,
+    "KimiK2ForCausalLM": _deepseek,
+    "MixtralForCausalLM": _mixtral,
+    "GptOssForCausalLM": _gpt_oss,
+    "Llama4ForCausalLM": _llama4,
+    "MiniMaxM2ForCausalLM": _minimax_m2,
+    "PhiMoEForCausalLM": _phimoe,
+    "GraniteMoeForCausalLM": _granitemoe,
+    "Qwen3NextForCausalLM": _qwen3_next,
+}
