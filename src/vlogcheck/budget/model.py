@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck.budget._values import MAX_LAYERS, ModelConfigError, Values, as_int
+
+if TYPE_CHECKING:
+    from vlogcheck.budget.releases import Release
 
 __all__ = ["ModelConfig", "ModelConfigError", "load_model_config"]
 
@@ -33,6 +36,11 @@ _LENGTH_KEYS = (
 
 #: Scalings that vLLM does not multiply the length by: the config's length already includes them.
 _UNSCALED_ROPE = frozenset({"su", "longrope", "llama3", "mrope", "default"})
+
+_YARN = frozenset({"yarn", "deepseek_yarn"})
+
+#: From here on a YaRN model's length is taken as stated instead of being stretched again.
+_YARN_AS_STATED = "0.31.0"
 
 _FALCON_TYPES = frozenset({"falcon", "RefinedWeb", "RefinedWebModel"})
 
@@ -293,22 +301,38 @@ class ModelConfig:
 
     @cached_property
     def derived_max_model_len(self) -> int:
-        """The longest context vLLM takes from the configuration when no ``--max-model-len`` is given, in tokens.
+        """The longest context the configuration allows, by the newest release's rule, in tokens."""
+        return self._derive(scales_yarn=False)
 
-        The smallest length key present (2048 without any), times the rope factor for scalings that stretch it; YaRN
-        stretches ``original_max_position_embeddings``. Source: ``_get_and_verify_max_len``, vllm/config (all releases).
+    def default_max_model_len(self, release: Release) -> int:
+        """The context length a release uses when ``--max-model-len`` is not given, in tokens.
+
+        The smallest length key present (2048 without any), times the rope factor for scalings that stretch it. YaRN stretched
+        ``original_max_position_embeddings`` until 0.31.0; later releases take the length as stated. LongRoPE models default to their
+        original length. Source: ``_get_and_verify_max_len``, vllm/config/model.py.
         """
+        kinds = {rope.text("rope_type", "type") for rope in self._ropes}
+        original = self.values.integer("original_max_position_embeddings", minimum=1)
+        if "longrope" in kinds and original is not None and release.since("0.10.0"):
+            return original
+        return self._derive(scales_yarn=release.before(_YARN_AS_STATED))
+
+    @cached_property
+    def _ropes(self) -> list[Values]:
+        nested = [Values(value, "rope_parameters") for value in self.rope.data.values() if isinstance(value, Mapping)]
+        return nested or [self.rope]
+
+    def _derive(self, *, scales_yarn: bool) -> int:
         lengths = [n for n in (self.values.integer(key) for key in _LENGTH_KEYS) if n]
         derived = min(lengths) if lengths else 2048
         if "gemma3" in self.model_type:
             return derived
-        nested = [Values(v, "rope_parameters") for v in self.rope.data.values() if isinstance(v, Mapping)]
-        for rope in nested or [self.rope]:
+        for rope in self._ropes:
             kind = rope.text("rope_type", "type")
-            if kind is None or kind in _UNSCALED_ROPE:
+            if kind is None or kind in _UNSCALED_ROPE or (kind in _YARN and not scales_yarn):
                 continue
             factor = rope.number("factor")
-            if kind == "yarn":
+            if kind in _YARN:
                 derived = rope.integer("original_max_position_embeddings", minimum=1) or derived
             if factor is not None:
                 derived = int(derived * factor)

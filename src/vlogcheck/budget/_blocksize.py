@@ -1,0 +1,151 @@
+"""The block size vLLM settles on: the flag, the attention backend's, and what a hybrid model's states need.
+
+Sources: ``Platform.update_block_size_for_backend`` (0.18.1 on), ``check_and_update_config`` of vllm/platforms/cuda.py and
+``HybridAttentionMambaModelConfig`` of vllm/model_executor/models/config.py (before).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+from vlogcheck.budget import _traits as traits
+from vlogcheck.budget._layer import cdiv
+from vlogcheck.budget._pattern import STATE_KINDS, layer_kinds
+from vlogcheck.budget._settings import Settings
+from vlogcheck.budget.kinds._base import share
+from vlogcheck.budget.kinds.attention import bytes_per_head, head_sizes, kv_heads, turboquant_slot
+from vlogcheck.budget.kinds.state import state_of
+from vlogcheck.budget.model import ModelConfig
+
+#: Tokens per block on CUDA when nothing asks for more.
+DEFAULT = 16
+
+
+@dataclass(frozen=True)
+class BlockSizes:
+    """The block size of attention layers, of states, and the page states are padded to."""
+
+    attention: int
+    state: int
+    state_page: int | None
+    assumption: str | None = None
+
+
+def choose(model: ModelConfig, settings: Settings) -> BlockSizes:
+    """Return the block sizes for one model and its settings."""
+    chosen, assumption = _attention(model, settings)
+    if not traits.has_state(model):
+        return BlockSizes(chosen, 0, None, assumption)
+    length = settings.max_model_len
+    if not traits.is_hybrid(model):
+        return BlockSizes(chosen, _pure_state_block(settings, chosen, length), None, assumption)
+    return _hybrid(model, settings, chosen, assumption)
+
+
+def _pure_state_block(settings: Settings, chosen: int, length: int) -> int:
+    if settings.options.mamba_block_size is not None and settings.release.since("0.11.1"):
+        return settings.options.mamba_block_size
+    return chosen if settings.mamba_mode != "none" else length
+
+
+def _attention(model: ModelConfig, settings: Settings) -> tuple[int, str | None]:
+    """The block size before states are looked at, and what was assumed for it."""
+    release, asked = settings.release, settings.options.block_size
+    if model.text_model_type == "deepseek_v4":
+        return 256, None
+    if settings.use_mla:
+        return _latent(model, settings)
+    if asked is not None:
+        return asked, None
+    if settings.cache_dtype.startswith("turboquant"):
+        # the packed page has to cover the page of the layers that stay in 16 bit
+        k, _ = head_sizes(model, settings, "full")
+        packed, plain = turboquant_slot(settings.cache_dtype, k), 4 * k
+        return (DEFAULT if packed >= plain else 2 * DEFAULT), None
+    if release.since("0.31.0") and settings.device.capability // 10 == 10 and _head(model, settings) == 256:
+        return 128, None
+    return DEFAULT, None
+
+
+def _head(model: ModelConfig, settings: Settings) -> int:
+    return head_sizes(model, settings, "full")[0] if model.num_attention_heads else 0
+
+
+def _latent(model: ModelConfig, settings: Settings) -> tuple[int, str | None]:
+    release, asked, capability = settings.release, settings.options.block_size, settings.device.capability
+    fp8 = settings.cache_dtype.startswith("fp8")
+    if model.values.has("index_topk"):
+        return 64, None
+    backend = (settings.options.attention_backend or settings.env.get("VLLM_ATTENTION_BACKEND") or "").upper()
+    if release.since("0.18.1"):
+        if asked is not None:
+            return asked, None
+        sizes = {"FLASHMLA": 64, "CUTLASS_MLA": 128, "FLASHINFER_MLA": 64, "TRITON_MLA": 16, "FLASH_ATTN_MLA": 16}
+        if backend in sizes:
+            return sizes[backend], None
+        if capability // 10 == 10:
+            return 128, "block size 128 of the CUTLASS_MLA backend assumed"
+        if capability // 10 == 9:
+            return (64 if fp8 else DEFAULT), None
+        return DEFAULT, None
+    size = asked or DEFAULT
+    if release.before("0.7.3"):
+        return size, None
+    if backend in {"", "FLASHMLA"} and capability // 10 == 9:
+        return (size if size % 64 == 0 else 64), None
+    if capability // 10 == 10 and release.since("0.10.0"):
+        return (size if size % 128 == 0 else 128), "block size 128 of the CUTLASS_MLA backend assumed"
+    if backend == "CUTLASS_MLA":
+        return (size if size % 128 == 0 else 128), None
+    return size, None
+
+
+def _hybrid(model: ModelConfig, settings: Settings, chosen: int, assumption: str | None) -> BlockSizes:
+    release = settings.release
+    per_token = _bytes_per_token(model, settings)
+    kinds = {kind for layer in layer_kinds(model) for kind in layer} & STATE_KINDS
+    state = max(state_of(kind, model, settings).size for kind in kinds)
+    align = _alignment(model, settings, chosen)
+    if settings.mamba_mode == "all":
+        chunk = lcm(settings.options.mamba_block_size or _chunk(model), align)
+        needed = chunk * cdiv(cdiv(state, per_token), chunk)
+    else:
+        needed = align * cdiv(state, align * per_token)
+        if release.since("0.33.0") and settings.mamba_mode == "align" and "gdn" in kinds:
+            needed = cdiv(needed, 64) * 64
+    block = max(chosen, needed) if chosen < needed else chosen
+    page = block * per_token
+    if settings.mamba_mode == "all":
+        state_block = needed
+    elif settings.mamba_mode == "align":
+        state_block = block
+    else:
+        state_block = settings.max_model_len
+        if settings.options.mamba_block_size is not None and release.since("0.11.1"):
+            state_block = settings.options.mamba_block_size
+    return BlockSizes(block, state_block, None if page == state else page, assumption)
+
+
+def _bytes_per_token(model: ModelConfig, settings: Settings) -> int:
+    if settings.use_mla:
+        return (model.kv_lora_rank + model.qk_rope_head_dim) * settings.cache_bytes
+    k, v = head_sizes(model, settings, "full")
+    heads = share(kv_heads(model, "full", 0), settings.tp)
+    return heads * bytes_per_head(settings, k, v)
+
+
+def _alignment(model: ModelConfig, settings: Settings, chosen: int) -> int:
+    release, device = settings.release, settings.device
+    if release.since("0.18.1"):
+        align = max(DEFAULT, chosen)
+        return max(align, 128) if settings.use_mla and release.since("0.28.0") else align
+    if settings.use_mla:
+        return 64 if release.since("0.11.0") else DEFAULT
+    if release.since("0.11.1") and device.capability // 10 == 10 and _head(model, settings) == 256:
+        return 32
+    return DEFAULT
+
+
+def _chunk(model: ModelConfig) -> int:
+    return model.values.integer("mamba_chunk_size", "chunk_size", minimum=1) or 256

@@ -1,0 +1,265 @@
+"""What kind of value each known ``vllm serve`` flag takes, and how the value is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+
+class FlagError(ValueError):
+    """A known flag without its value, or with one that cannot be meant."""
+
+
+class Kind(Enum):
+    """What a flag's value is."""
+
+    COUNT = "whole number of at least 1"
+    LENGTH = "whole number of at least 1, -1 or auto"
+    BYTES = "number of bytes"
+    FRACTION = "number between 0 and 1"
+    GIB = "number of GiB"
+    SWITCH = "switch"
+    OBJECT = "JSON object"
+    TEXT = "text"
+    WORDS = "words"
+
+
+#: vLLM's one-letter and two-letter forms.
+SHORT = {
+    "-tp": "--tensor-parallel-size",
+    "-pp": "--pipeline-parallel-size",
+    "-dp": "--data-parallel-size",
+    "-dcp": "--decode-context-parallel-size",
+    "-pcp": "--prefill-context-parallel-size",
+    "-ep": "--enable-expert-parallel",
+    "-q": "--quantization",
+    "-n": "--nnodes",
+    "-r": "--node-rank",
+    "-sc": "--speculative-config",
+    "-cc": "--compilation-config",
+    "-O": "--compilation-config",
+    "-ac": "--attention-config",
+    "-dpl": "--data-parallel-size-local",
+    "-dpa": "--data-parallel-address",
+    "-dpb": "--data-parallel-backend",
+    "-dpn": "--data-parallel-rank",
+    "-dpr": "--data-parallel-start-rank",
+    "-dpp": "--data-parallel-rpc-port",
+    "-dph": "--data-parallel-hybrid-lb",
+    "-dpe": "--data-parallel-external-lb",
+    "-asc": "--api-server-count",
+    "-ah": "--headless",
+}
+
+_KINDS = {
+    **dict.fromkeys(
+        ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "decode_context_parallel_size",
+         "prefill_context_parallel_size", "block_size", "num_gpu_blocks_override", "max_num_batched_tokens", "max_num_seqs",
+         "mamba_block_size"),
+        Kind.COUNT,
+    ),
+    "max_model_len": Kind.LENGTH,
+    "kv_cache_memory_bytes": Kind.BYTES,
+    "gpu_memory_utilization": Kind.FRACTION,
+    "swap_space_gib": Kind.GIB,
+    "cpu_offload_gib": Kind.GIB,
+    **dict.fromkeys(
+        ("enable_expert_parallel", "enable_prefix_caching", "enable_chunked_prefill", "async_scheduling",
+         "disable_hybrid_kv_cache_manager", "disable_sliding_window", "enforce_eager", "enable_lora", "trust_remote_code",
+         "enable_auto_tool_choice", "disable_log_requests", "disable_log_stats", "headless", "language_model_only",
+         "disable_custom_all_reduce", "enable_log_requests", "skip_tokenizer_init", "use_v2_block_manager",
+         "disable_frontend_multiprocessing", "enable_eplb", "enable_dbo", "calculate_kv_scales", "enable_reasoning",
+         "data_parallel_hybrid_lb", "data_parallel_external_lb", "enable_prompt_tokens_details", "enable_sleep_mode",
+         "disable_chunked_mm_input", "kv_sharing_fast_prefill", "enable_return_routed_experts", "stream_interval_off",
+         "disable_uvicorn_access_log", "ray_workers_use_nsight", "enable_server_load_tracking", "allow_credentials",
+         "disable_fastapi_docs", "enable_force_include_usage", "return_tokens_as_token_ids", "disable_cascade_attn",
+         "enable_tokenizer_info_endpoint", "disable_log_stats_off", "enable_prompt_embeds", "fully_sharded_loras"),
+        Kind.SWITCH,
+    ),
+    **dict.fromkeys(
+        ("speculative_config", "kv_transfer_config", "kv_events_config", "compilation_config", "attention_config",
+         "hf_overrides"),
+        Kind.OBJECT,
+    ),
+    "kv_cache_dtype_skip_layers": Kind.WORDS,
+    **dict.fromkeys(
+        ("model", "kv_cache_dtype", "dtype", "quantization", "attention_backend", "mamba_cache_dtype", "mamba_ssm_cache_dtype",
+         "mamba_cache_mode", "distributed_executor_backend", "performance_mode", "runner", "task", "convert"),
+        Kind.TEXT,
+    ),
+}  # fmt: skip
+
+_NUMBER = re.compile(r"([+-]?\d+(?:_\d+)*(?:\.\d+)?)\s*([A-Za-z]*)")
+_DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_LARGEST = 2**60
+
+
+def known_kind(name: str) -> Kind | None:
+    """Return the kind of value flag ``name`` (underscored) takes, ``None`` if the flag is not known."""
+    return _KINDS.get(name)
+
+
+def human_int(name: str, value: object, *, binary_suffixes: bool = False) -> int:
+    """Read a whole number as vLLM's command line does: ``32k`` is 32 000, ``32K`` is 32 768, ``25.6k`` is 25 600.
+
+    With ``binary_suffixes`` also ``80GiB``, ``80GB`` (10**9) and ``80MiB``.
+
+    Raises:
+        FlagError: not such a number, or one beyond 2**60.
+    """
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        raise FlagError(f"{flag} needs a number, not {value}")
+    if isinstance(value, float):
+        if not value.is_integer() or abs(value) > _LARGEST:
+            raise FlagError(f"{flag} needs a whole number, not {value}")
+        value = int(value)
+    if isinstance(value, int):
+        if abs(value) > _LARGEST:
+            raise FlagError(f"{flag} is far too large")
+        return value
+    if not isinstance(value, str) or len(value) > 60:
+        raise FlagError(f"{flag} needs a number, not {_short(value)}")
+    match = _NUMBER.fullmatch(value.strip())
+    if match is None:
+        raise FlagError(f"{flag} needs a number, not {_short(value)}")
+    digits, suffix = match.group(1).replace("_", ""), match.group(2)
+    if suffix in _DECIMAL:
+        factor = _DECIMAL[suffix]
+    elif suffix in _BINARY:
+        factor = _BINARY[suffix]
+        if "." in digits:
+            raise FlagError(f"{flag}: a decimal fraction cannot be given with the binary suffix {suffix!r}")
+    elif binary_suffixes and suffix.lower() in {"kib", "mib", "gib", "tib"}:
+        factor = _BINARY[suffix[0].upper()]
+    elif binary_suffixes and suffix.lower() in {"kb", "mb", "gb", "tb"}:
+        factor = _DECIMAL[suffix[0].lower()]
+    elif suffix in {"", "b", "B"} and (binary_suffixes or not suffix):
+        factor = 1
+    else:
+        raise FlagError(f"{flag}: unknown suffix {suffix!r} in {_short(value)}")
+    whole, _, fraction = digits.partition(".")
+    if factor == 1 and fraction.strip("0"):
+        raise FlagError(f"{flag} needs a whole number, not {_short(value)}")
+    # exact: 25.6k is 25600, not 25.6 * 1000.0
+    sign = -1 if whole.startswith("-") else 1
+    scaled = sign * (abs(int(whole)) * factor + (int(fraction) * factor // 10 ** len(fraction) if fraction else 0))
+    if abs(scaled) > _LARGEST:
+        raise FlagError(f"{flag} is far too large")
+    return scaled
+
+
+def _count(name: str, value: object) -> int:
+    number = human_int(name, value)
+    if number < 1:
+        raise FlagError(f"--{name.replace('_', '-')} must be at least 1, not {number}")
+    return number
+
+
+def _length(name: str, value: object) -> int:
+    if isinstance(value, str) and value.strip().lower() == "auto":
+        return -1
+    number = human_int(name, value)
+    if number < 1 and number != -1:
+        raise FlagError(f"--{name.replace('_', '-')} must be at least 1, or -1 to fit it to the memory, not {number}")
+    return number
+
+
+def _bytes(name: str, value: object) -> int:
+    number = human_int(name, value, binary_suffixes=True)
+    if number < 0:
+        raise FlagError(f"--{name.replace('_', '-')} must not be negative")
+    return number
+
+
+def _number(name: str, value: object) -> float:
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise FlagError(f"{flag} needs a number, not {_short(value)}")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise FlagError(f"{flag} needs a number, not {_short(value)}") from None
+    if not -_LARGEST < number < _LARGEST:
+        raise FlagError(f"{flag} needs a finite number, not {_short(value)}")
+    return number
+
+
+def _fraction(name: str, value: object) -> float:
+    number = _number(name, value)
+    if not 0 < number <= 1:
+        raise FlagError(f"--{name.replace('_', '-')} must lie above 0 and not above 1, not {number}")
+    return number
+
+
+def _gib(name: str, value: object) -> float:
+    number = _number(name, value)
+    if number < 0:
+        raise FlagError(f"--{name.replace('_', '-')} must not be negative")
+    return number
+
+
+def _switch(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    raise FlagError(f"--{name.replace('_', '-')} is a switch, not {_short(value)}")
+
+
+def _object(name: str, value: object) -> Mapping[str, Any] | None:
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, str):
+        text = value.strip()
+        if text.isdigit() and name == "compilation_config":
+            return MappingProxyType({"mode": int(text[:3])})
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise FlagError(f"{flag} needs a JSON object: {error}") from None
+    elif name == "compilation_config" and isinstance(value, int) and not isinstance(value, bool):
+        value = {"mode": value}
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise FlagError(f"{flag} needs a JSON object, not {_short(value)}")
+    return MappingProxyType({str(key): item for key, item in value.items()})
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise FlagError(f"--{name.replace('_', '-')} needs a word, not {_short(value)}")
+    return value
+
+
+def _words(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(value.split(","))
+    if not isinstance(value, Sequence):
+        raise FlagError(f"--{name.replace('_', '-')} needs words, not {_short(value)}")
+    return tuple(str(item) for item in value)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+PARSERS: dict[Kind, Callable[[str, Any], Any]] = {
+    Kind.COUNT: _count,
+    Kind.LENGTH: _length,
+    Kind.BYTES: _bytes,
+    Kind.FRACTION: _fraction,
+    Kind.GIB: _gib,
+    Kind.SWITCH: _switch,
+    Kind.OBJECT: _object,
+    Kind.TEXT: _text,
+    Kind.WORDS: _words,
+}

@@ -1,0 +1,49 @@
+"""Latent attention (MLA): one compressed vector per token, and the index of its sparse form."""
+
+from __future__ import annotations
+
+from vlogcheck.budget._layer import FULL, MLA, LayerSpec
+from vlogcheck.budget.kinds._base import BUILDERS, Context, builds
+
+
+@builds("mla", "sparse")
+def mla(context: Context, index: int) -> LayerSpec:
+    """One latent per token, the same on every tensor-parallel rank; ordinary attention where latents are switched off."""
+    model, settings = context.model, context.settings
+    if not settings.use_mla:
+        return BUILDERS["full"](context, index)
+    width = model.kv_lora_rank + model.qk_rope_head_dim
+    kind = MLA if settings.release.since("0.11.0") else FULL
+    content, element, variant = width * settings.cache_bytes, settings.cache_element, settings.cache_dtype
+    if model.values.has("index_topk") and settings.cache_dtype.startswith("fp8"):
+        content, element, variant = 656, "uint8", "fp8_ds_mla"  # 512 B latent, 16 B scales, 128 B of rope in 16 bit
+    elif settings.cache_dtype == "fp8_ds_mla":
+        content = 656
+    elif settings.cache_dtype == "nvfp4_ds_mla":
+        content = 352
+    if settings.release.before("0.8.0") and not settings.release.before("0.7.2") and settings.is_v0:
+        content = -(-width // 256) * 256 * settings.cache_bytes  # entries were aligned on the older engine
+    return LayerSpec(
+        kind=kind,
+        block_size=context.block_size,
+        content_bytes=content,
+        num_kv_heads=1,
+        head_size=width,
+        head_size_v=0 if settings.release.since("0.28.0") else width,
+        dtype=element,
+        variant=variant,
+    )
+
+
+@builds("indexer")
+def indexer(context: Context, index: int) -> LayerSpec:
+    """The sparse form's index: per token 128 bytes of fp8 keys and 4 bytes of scale (``index_head_dim`` and one per 128)."""
+    width = context.model.values.integer("index_head_dim", minimum=1) or 128
+    return LayerSpec(
+        kind=MLA,
+        block_size=context.block_size,
+        content_bytes=width + width // 128 * 4,
+        head_size=width + width // 128 * 4,
+        dtype="uint8",
+        variant="indexer",
+    )

@@ -1,0 +1,221 @@
+"""The expected KV cache of a deployment: one entry point over model, flags, release and card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from vlogcheck.budget import _settings, _traits
+from vlogcheck.budget._device import parse_device
+from vlogcheck.budget._errors import PlanError, not_supported
+from vlogcheck.budget._grouping import CannotGroupError, Group
+from vlogcheck.budget._known import unknown_reason
+from vlogcheck.budget._settings import Settings
+from vlogcheck.budget.flags import ServeOptions
+from vlogcheck.budget.model import ModelConfig, ModelConfigError
+from vlogcheck.budget.pool import Pool, PoolResult
+from vlogcheck.budget.releases import parse_release
+from vlogcheck.budget.specs import SpecCount, build_layers
+from vlogcheck.units import Interval
+
+__all__ = ["KVPlan", "UnknownArchitecture", "plan"]
+
+Available = int | Interval | Sequence[int | Interval] | None
+
+
+@dataclass(frozen=True)
+class UnknownArchitecture:
+    """The configuration describes caches that are not modelled here; nothing is guessed.
+
+    Attributes:
+        architecture: the name the configuration gives.
+        reason: what is not known about it.
+        checkable: what can still be checked without knowing the layers.
+    """
+
+    architecture: str | None
+    reason: str
+    checkable: tuple[str, ...] = (
+        "the printed token count against blocks and block size",
+        "the printed concurrency against the printed tokens and max_model_len, for models with one kind of layer",
+        "printed memory terms against each other",
+    )
+
+
+@dataclass(frozen=True)
+class KVPlan:
+    """The KV cache vLLM makes of a model, its flags and the bytes that are available.
+
+    Where the bytes are an interval (a log prints ``X.XX GiB``), :attr:`blocks`, :attr:`tokens` and :attr:`concurrency` are intervals too and
+    ``num_blocks`` and the rest are those of the lower end. Without bytes only specs, groups and blocks per request are known.
+
+    Attributes:
+        num_blocks: blocks each rank uses, ``None`` where unknown or refused.
+        kv_cache_tokens: tokens as printed.
+        max_concurrency: concurrency as the float vLLM computes.
+        max_concurrency_text: the same as printed (``17.82``).
+        max_model_len: context length used, in tokens.
+        specs: what the layers keep, with how many layers keep it.
+        groups: the groups of the first pipeline rank.
+        error: vLLM's refusal.
+        cpu_blocks: blocks of host memory for swapping (V0 engine only).
+        blocks_interval: blocks for the whole interval of available bytes.
+        tokens_interval: tokens for it.
+        assumptions: everything that was assumed rather than given.
+        unknown: set where the architecture is not modelled; then everything else is empty.
+    """
+
+    num_blocks: int | None = None
+    kv_cache_tokens: int | None = None
+    max_concurrency: float | None = None
+    max_model_len: int | None = None
+    specs: tuple[SpecCount, ...] = ()
+    groups: tuple[Group, ...] = ()
+    error: PlanError | None = None
+    cpu_blocks: int | None = None
+    blocks_interval: Interval | None = None
+    tokens_interval: Interval | None = None
+    assumptions: tuple[str, ...] = ()
+    unknown: UnknownArchitecture | None = None
+    settings: Settings | None = field(default=None, repr=False)
+    pool: Pool | None = field(default=None, repr=False)
+
+    @property
+    def max_concurrency_text(self) -> str | None:
+        """The concurrency as vLLM prints it, without the ``x``."""
+        return None if self.max_concurrency is None else f"{self.max_concurrency:.2f}"
+
+    def blocks_per_request(self, length: int | None = None) -> int | None:
+        """Blocks one request of ``length`` tokens (default: the whole context) takes at most."""
+        if self.pool is None or self.max_model_len is None:
+            return None
+        return self.pool.blocks_per_request(self.max_model_len if length is None else length) or None
+
+    def concurrency_at(self, length: int, blocks: int | None = None) -> float | None:
+        """How many requests of ``length`` tokens the pool holds at once; ``blocks`` overrides the planned number.
+
+        One block is the pool's null block and never holds tokens.
+        """
+        count = self.num_blocks if blocks is None else blocks
+        per_request = self.blocks_per_request(length)
+        if count is None or not per_request:
+            return None
+        return max(0, count - 1) / per_request
+
+    def bytes_per_block(self, rank: int = 0) -> int | None:
+        """Bytes one block takes on a pipeline rank."""
+        return None if self.pool is None else self.pool.bytes_per_block(rank)
+
+
+def plan(
+    model: ModelConfig,
+    options: ServeOptions | None = None,
+    *,
+    release: str | None = None,
+    available: Available = None,
+    env: Mapping[str, str] | None = None,
+    device: str | None = None,
+    total_memory: int | None = None,
+) -> KVPlan:
+    """Compute the KV cache vLLM would make.
+
+    Args:
+        model: the model's configuration.
+        options: the flags, defaults where omitted.
+        release: vLLM's version as a log prints it; ``None`` follows the newest rules, and says so.
+        available: bytes for the KV cache per rank: one number or interval for all, or one per pipeline rank.
+        env: vLLM's environment variables that matter (``VLLM_MLA_DISABLE``, ``VLLM_PP_LAYER_PARTITION`` …).
+        device: the card's name; an H100-class card is assumed without one.
+        total_memory: bytes the card reports, used where its name is not known.
+
+    Raises:
+        ModelConfigError: the configuration or an option has a value that cannot be followed.
+    """
+    options = options or ServeOptions()
+    env = MappingProxyType(dict(env or {}))
+    found = parse_release(release)
+    reason = unknown_reason(model, options, found)
+    if reason is not None:
+        return KVPlan(unknown=UnknownArchitecture(model.architecture, reason))
+    settings = _settings.resolve(model, options, found, env, parse_device(device, total_memory))
+    notes = list(settings.assumptions)
+    if _traits.is_pooling(model):
+        return KVPlan(1, max_model_len=settings.max_model_len, assumptions=tuple(notes), settings=settings)
+    layers = build_layers(model, settings)
+    notes.extend(layers.assumptions)
+    notes.extend(_notes(model))
+    specs = tuple(layers.counted())
+    try:
+        pool = Pool(layers, settings)
+    except CannotGroupError as error:
+        return KVPlan(
+            specs=specs, max_model_len=settings.max_model_len, error=not_supported(str(error)), assumptions=tuple(notes),
+            settings=settings,
+        )  # fmt: skip
+    base = KVPlan(
+        max_model_len=settings.max_model_len, specs=specs, groups=tuple(pool.groups and pool.per_rank[0]),
+        cpu_blocks=pool.cpu_blocks(), assumptions=tuple(notes), settings=settings, pool=pool,
+    )  # fmt: skip
+    if available is None:
+        available = options.kv_cache_memory_bytes
+    override = options.num_gpu_blocks_override
+    if available is None and override is not None:
+        available = [override * pool.bytes_per_block(rank) for rank in range(settings.pp)]
+    if available is None:
+        return base
+    low, high = _ends(available, settings.pp)
+    return _filled(base, pool.size(low), pool.size(high) if high != low else None)
+
+
+def _filled(base: KVPlan, low: PoolResult, high: PoolResult | None) -> KVPlan:
+    from dataclasses import replace
+
+    blocks = tokens = None
+    other = low if high is None else high
+    if low.num_blocks is not None and other.num_blocks is not None:
+        blocks = Interval(low.num_blocks, other.num_blocks)
+    if low.tokens is not None and other.tokens is not None:
+        tokens = Interval(low.tokens, other.tokens)
+    return replace(
+        base,
+        num_blocks=low.num_blocks,
+        kv_cache_tokens=low.tokens,
+        max_concurrency=low.concurrency,
+        max_model_len=low.length or base.max_model_len,
+        error=low.error,
+        blocks_interval=blocks,
+        tokens_interval=tokens,
+    )
+
+
+def _ends(available: Available, ranks: int) -> tuple[list[int], list[int]]:
+    """Lower and upper bytes per pipeline rank."""
+    given: list[int | Interval]
+    if isinstance(available, int) or isinstance(available, Interval):
+        given = [available] * ranks
+    else:
+        given = [*(available or ())]
+        if len(given) != ranks:
+            if not given or len(given) % ranks:
+                raise ModelConfigError(f"{len(given)} numbers of available bytes for {ranks} pipeline ranks")
+            each = len(given) // ranks
+            given = [_least(given[rank * each : (rank + 1) * each]) for rank in range(ranks)]
+    lows = [value.lo if isinstance(value, Interval) else value for value in given]
+    highs = [value.hi if isinstance(value, Interval) else value for value in given]
+    return lows, highs
+
+
+def _least(values: Sequence[int | Interval]) -> Interval:
+    """The tightest of a stage's tensor-parallel ranks."""
+    lows = [v.lo if isinstance(v, Interval) else v for v in values]
+    highs = [v.hi if isinstance(v, Interval) else v for v in values]
+    return Interval(min(lows), min(highs))
+
+
+def _notes(model: ModelConfig) -> list[str]:
+    from vlogcheck.budget._known import is_known_name
+
+    if is_known_name(model):
+        return []
+    return [f"architecture {model.architecture or 'not named'} is not known by name: plain attention in every layer assumed"]

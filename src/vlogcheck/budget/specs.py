@@ -1,0 +1,102 @@
+"""From a model's configuration and the flags to what every layer keeps in the KV cache, rank by rank."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from vlogcheck.budget import _blocksize, _drafts
+from vlogcheck.budget._layer import LayerSpec
+from vlogcheck.budget._partition import stages
+from vlogcheck.budget._pattern import STATE_KINDS, layer_kinds
+from vlogcheck.budget._settings import Settings
+from vlogcheck.budget.kinds import BUILDERS, Context
+from vlogcheck.budget.model import ModelConfig
+
+__all__ = ["Layer", "LayerSpec", "ModelLayers", "SpecCount", "build_layers"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One cache a rank registers.
+
+    Attributes:
+        number: position in vLLM's order over the whole model; what groups refer to.
+        stage: the pipeline stage that holds it.
+        spec: what it keeps.
+        draft: whether it belongs to the drafter.
+    """
+
+    number: int
+    stage: int
+    spec: LayerSpec
+    draft: bool = False
+
+
+@dataclass(frozen=True)
+class SpecCount:
+    """How many layers of the whole model share one spec."""
+
+    spec: LayerSpec
+    count: int
+
+
+@dataclass(frozen=True)
+class ModelLayers:
+    """Every cache of the model, in vLLM's order.
+
+    Attributes:
+        layers: all of them.
+        stages: how many pipeline stages there are.
+        assumptions: what was assumed on the way.
+    """
+
+    layers: tuple[Layer, ...]
+    stages: int
+    assumptions: tuple[str, ...] = ()
+
+    def on_stage(self, stage: int) -> list[Layer]:
+        """Return the caches of one pipeline stage."""
+        return [layer for layer in self.layers if layer.stage == stage]
+
+    def counted(self) -> list[SpecCount]:
+        """Return the different specs with the number of layers that have them, in order of appearance."""
+        counts = Counter(layer.spec for layer in self.layers)
+        return [SpecCount(spec, count) for spec, count in counts.items()]
+
+
+def build_layers(model: ModelConfig, settings: Settings) -> ModelLayers:
+    """Return what every layer keeps.
+
+    Raises:
+        ModelConfigError: the configuration lacks something or cannot be split as asked.
+    """
+    sizes = _blocksize.choose(model, settings)
+    context = Context(model, settings, sizes.attention, sizes.state, sizes.state_page)
+    notes = [sizes.assumption] if sizes.assumption else []
+    kinds = layer_kinds(model)
+    counts = stages(len(kinds), settings.pp, settings.release, settings.env)
+    found: list[tuple[int, bool, LayerSpec]] = []
+    first = 0
+    for stage, count in enumerate(counts):
+        for index in range(first, first + count):
+            for kind in _registered(kinds[index]):
+                spec = BUILDERS[kind](context, index)
+                found.append((stage, kind in STATE_KINDS, spec))
+        first += count
+    if settings.release.before("0.11.1") or model.text_model_type == "zamba2":
+        # attention layers were collected before states (Zamba2 makes its shared attention blocks first)
+        found.sort(key=lambda entry: entry[1] if model.text_model_type == "zamba2" else (entry[0], entry[1]))
+    layers = [Layer(number, stage, spec) for number, (stage, _, spec) in enumerate(found)]
+    drafted = _drafts.draft_specs(context)
+    notes.extend(drafted.assumptions)
+    last = settings.pp - 1
+    layers.extend(
+        Layer(len(layers) + offset, last, spec, draft=True) for offset, spec in enumerate(drafted.specs)
+    )
+    return ModelLayers(tuple(layers), settings.pp, tuple(notes))
+
+
+def _registered(kinds: tuple[str, ...]) -> list[str]:
+    """The caches of one layer in the order they are registered: a sparse layer's index comes before its latent."""
+    return [name for kind in kinds for name in (("indexer", "sparse") if kind == "sparse" else (kind,))]
