@@ -1,1 +1,67 @@
-"""Reconcile the memory ledger a vLLM server prints with the one computed by hand."""
+"""Reconcile the memory ledger a vLLM server prints while starting with the one computed by hand.
+
+`parse` turns a log into typed records, `check` holds it against its own arithmetic, the model's configuration and what was
+expected. Everything is imported at first use: a script that only needs one of them pays for one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vlogcheck.api import Report, check, parse
+    from vlogcheck.budget.model import ModelConfigError
+    from vlogcheck.expect import Expectation, ExpectationError
+    from vlogcheck.files import LogFileError
+    from vlogcheck.registry import Finding, Severity, Skipped
+    from vlogcheck.scan import Parser, parse_lines
+    from vlogcheck.startup import Startup
+    from vlogcheck.template import Record
+
+__all__ = [
+    "Expectation",
+    "ExpectationError",
+    "Finding",
+    "LogFileError",
+    "ModelConfigError",
+    "Parser",
+    "Record",
+    "Report",
+    "Severity",
+    "Skipped",
+    "Startup",
+    "check",
+    "parse",
+    "parse_lines",
+]
+
+_HOME = {
+    "Expectation": "expect",
+    "ExpectationError": "expect",
+    "Finding": "registry",
+    "LogFileError": "files",
+    "ModelConfigError": "budget.model",
+    "Parser": "scan",
+    "Record": "template",
+    "Report": "api",
+    "Severity": "registry",
+    "Skipped": "registry",
+    "Startup": "startup",
+    "check": "api",
+    "parse": "api",
+    "parse_lines": "scan",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

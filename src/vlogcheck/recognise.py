@@ -23,6 +23,8 @@ _MEMORY = re.compile(
     r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b|[Oo]ut of memory|\bOOM\b|\bmemory\b",
     re.IGNORECASE,
 )
+_DEEPEST = 3
+"""How many messages that quote another message are opened, one inside the other."""
 SUSPICIOUS = ("GiB", "MiB", " GB", "KV cache", "blocks", " tokens", "out of memory", "OOM", "memory")
 """What makes the scan look at a line that no template's literal is in (see `looks_like_memory`)."""
 
@@ -83,7 +85,7 @@ class Recogniser:
             found = self._match(line, message[raised.end() :])
         return found
 
-    def _match(self, line: LogLine, message: str) -> Record | None:
+    def _match(self, line: LogLine, message: str, depth: int = 0) -> Record | None:
         multiline: list[Template] = []
         embedded: list[Template] = []
         for template in self.candidates(message):
@@ -93,6 +95,11 @@ class Recogniser:
                     multiline.append(template)
                 continue
             if (match := patterns[0].fullmatch(message)) is not None:
+                if template.wraps is not None and depth < _DEEPEST:
+                    inner = match[template.wraps] or ""
+                    raised = _RAISED.match(inner)
+                    if (record := self._match(line, inner[raised.end() :] if raised else inner, depth + 1)) is not None:
+                        return record
                 return self._build(template, match.groupdict(), line)
             if template.embedded:
                 embedded.append(template)

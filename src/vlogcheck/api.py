@@ -1,0 +1,274 @@
+"""The library's front door: parse a log, check a log."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Union
+
+from vlogcheck.context import Context, LogFacts
+from vlogcheck.expect import Expectation
+from vlogcheck.files import open_log
+from vlogcheck.registry import Check, Finding, Severity, Skipped, all_checks, run_checks
+from vlogcheck.scan import Parser
+from vlogcheck.startup import Collector, Startup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.lines import LogLine
+    from vlogcheck.template import Record
+
+__all__ = ["Report", "check", "parse"]
+
+CHUNK = 1 << 20
+KEEP_UNRECOGNISED = 200
+
+LogSource = Union[str, "os.PathLike[str]", bytes, IO[bytes]]
+"""A path (`-` is standard input), the log's bytes, or a binary file."""
+
+
+def _open(source: LogSource) -> IO[bytes]:
+    if isinstance(source, bytes):
+        return open_log(io.BytesIO(source))  # type: ignore[return-value]
+    return open_log(source)  # type: ignore[return-value, arg-type]
+
+
+def parse(source: LogSource, *, on_unrecognised: Any = None) -> Iterator[Record]:
+    """Yield the records of a log as it is read: constant memory, any size.
+
+    `source` is a path (also compressed, `-` for standard input), the bytes themselves or a binary file. Raises
+    `LogFileError` for a file that cannot be read; log content never raises.
+    """
+    parser = Parser(on_unrecognised=on_unrecognised)
+    with _open(source) as stream:
+        while chunk := stream.read(CHUNK):
+            yield from parser.feed(chunk)
+    yield from parser.close()
+
+
+class Report:
+    """The result of checking one log (or one set of rotated files)."""
+
+    def __init__(
+        self, path: str, startups: list[Startup], contexts: list[Context], findings: list[Finding],
+        skipped: list[Skipped], facts: LogFacts, *, fail_on: Severity = Severity.ERROR, strict: bool = False,
+    ) -> None:  # fmt: skip
+        self.path = path
+        self.startups = startups
+        """All start-ups in the log."""
+        self.contexts = contexts
+        """The start-ups that were judged, with their ledgers: the last one of each server."""
+        self.findings = findings
+        self.skipped = skipped
+        self.facts = facts
+        self.fail_on = fail_on
+        self.strict = strict
+
+    @property
+    def failing(self) -> list[Finding]:
+        """The findings at or above the severity that fails."""
+        return [f for f in self.findings if f.severity is not None and f.severity.weight >= self.fail_on.weight]
+
+    @property
+    def verdict(self) -> str:
+        """`fail`, `inconclusive` (the log ends before what an expectation needs, or is no vLLM log) or `pass`."""
+        if self.failing:
+            return "fail"
+        if self.inconclusive:
+            return "inconclusive"
+        return "pass"
+
+    @property
+    def inconclusive(self) -> str | None:
+        """Why the log decides nothing, or None."""
+        if not self.contexts:
+            return "no vLLM start-up found in the log"
+        for context in self.contexts:
+            if (why := _undecided(context)) is not None:
+                return why
+        if self.strict and self.skipped:
+            return f"{len(self.skipped)} checks were skipped (--strict)"
+        return None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the verdict is `pass`."""
+        return self.verdict == "pass"
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 fail, 3 inconclusive."""
+        return {"pass": 0, "fail": 1, "inconclusive": 3}[self.verdict]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report for JSON: the contract of `vlogcheck LOG --format json`."""
+        from vlogcheck.report.json import report_dict
+
+        return report_dict(self)
+
+    def __str__(self) -> str:
+        from vlogcheck.report.text import render
+
+        return render(self)
+
+    def __repr__(self) -> str:
+        return f"<Report {self.path}: {self.verdict}, {len(self.findings)} findings>"
+
+
+def _undecided(context: Context) -> str | None:
+    """Why a start-up's log does not decide what was asked of it, or None."""
+    from vlogcheck.context import ConcurrencyCeiling
+    from vlogcheck.registry import Missing
+
+    expectation = context.expectation
+    if not context.startup.usable and context.startup.refusal is None and not expectation.stated:
+        return f"the log ends while {context.startup.phase}: the start-up is not complete"
+    if expectation.concurrency is not None:
+        try:
+            ceiling = context.get(ConcurrencyCeiling)
+        except Missing as missing:
+            return f"{missing}, so the expected concurrency cannot be judged"
+        if ceiling.lo < expectation.concurrency <= ceiling.hi:
+            return (
+                f"at {ceiling.context:,} tokens the log bounds the concurrency between {float(ceiling.lo):.2f} and"
+                f" {float(ceiling.hi):.2f}: give --model-config to compute it"
+            )
+    if expectation.tokens is not None and not any("tokens" in e.ledger for e in context.observation.engines):
+        return "the log prints no KV cache size, so the expected tokens cannot be judged"
+    if expectation.size("weights") is not None and not any("weights" in r.ledger for r in context.observation.ranks):
+        return "the log prints no weights, so the expected weights cannot be judged"
+    return None
+
+
+def check(
+    log: LogSource | Sequence[LogSource], expect: Expectation | None = None,
+    model: str | os.PathLike[str] | Mapping[str, Any] | ModelConfig | None = None, *, select: Iterable[str] = (),
+    ignore: Iterable[str] = (), fail_on: Severity | str = Severity.ERROR, strict: bool = False,
+) -> Report:  # fmt: skip
+    """Check a log against its own arithmetic, a model's configuration and an expectation.
+
+    `log` is a path, the bytes or a binary file; several are read as one log in the order given. `model` is a `config.json`,
+    a directory holding one, or its content; by default the log's own model path is used where it exists here. `select` and
+    `ignore` name checks by code or by the beginning of one (`VL4`). Raises `LogFileError` for a log and `ModelConfigError`
+    for a configuration that cannot be read; log content never raises.
+    """
+    chosen = choose_checks(select, ignore)
+    facts = read(log)
+    contexts = [
+        Context(
+            facts.startups[number],
+            number,
+            expectation=expect,
+            model=_model_for(facts.startups[number], model),
+            facts=facts,
+        )
+        for number in facts.judged
+    ]
+    return judge(facts, contexts, chosen, fail_on=Severity(fail_on), strict=strict, expect=expect)
+
+
+def judge(
+    facts: LogFacts, contexts: list[Context], chosen: list[Check], *, fail_on: Severity = Severity.ERROR,
+    strict: bool = False, expect: Expectation | None = None,
+) -> Report:  # fmt: skip
+    """Run the checks over what was read and make the report."""
+    whole = contexts[-1] if contexts else Context(Startup(0), expectation=expect, facts=facts)
+    findings, skipped = run_checks(whole, chosen, per_log=True)
+    for context in contexts:
+        more, left = run_checks(context, chosen)
+        findings += more
+        skipped += left
+    findings.sort(key=lambda f: (-(f.severity or Severity.NOTE).weight, f.startup or 0, f.code, f.line or 0))
+    return Report(facts.path, facts.startups, contexts, findings, skipped, facts, fail_on=fail_on, strict=strict)
+
+
+def choose_checks(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Check]:
+    """Return the checks whose code begins with one of `select` (all when empty) and with none of `ignore`.
+
+    Raises `ValueError` naming a code that no check has.
+    """
+    checks = all_checks()
+    wanted = [code.strip().upper() for code in select if code.strip()]
+    unwanted = [code.strip().upper() for code in ignore if code.strip()]
+    for code in (*wanted, *unwanted):
+        if not any(known.startswith(code) for known in checks):
+            raise ValueError(f"no check is called {code}: see `vlogcheck list checks`")
+    return [
+        item
+        for code, item in checks.items()
+        if (not wanted or any(code.startswith(w) for w in wanted)) and not any(code.startswith(u) for u in unwanted)
+    ]
+
+
+def read(log: LogSource | Sequence[LogSource]) -> LogFacts:
+    """Read a log into its start-ups. Several sources are one log in the order given."""
+    several = isinstance(log, Sequence) and not isinstance(log, (str, bytes))
+    sources: list[LogSource] = list(log) if several else [log]  # type: ignore[arg-type, list-item]
+    collector = Collector()
+    seen: list[tuple[int, str]] = []
+
+    def note(line: LogLine) -> None:
+        if len(seen) < KEEP_UNRECOGNISED:
+            seen.append((line.number, line.message[:1000]))
+
+    lines = unrecognised = 0
+    truncated = False
+    damage = None
+    for source in sources:
+        path = source_name(source)
+        parser = Parser(on_unrecognised=note)
+        with _open(source) as stream:
+            while chunk := stream.read(CHUNK):
+                _collect(collector, parser.feed(chunk), path if len(sources) > 1 else None)
+            damage = damage or getattr(stream, "damage", None)
+        _collect(collector, parser.close(), path if len(sources) > 1 else None)
+        lines += parser.lines
+        unrecognised += parser.unrecognised
+        truncated = parser.truncated
+    startups = [s for s in collector.startups if s.identified or s.has_ledger]
+    return LogFacts(
+        path=", ".join(source_name(source) for source in sources), lines=lines, truncated=truncated,
+        unrecognised=unrecognised, unrecognised_lines=seen, damage=damage, startups=startups,
+        judged=judged(startups),
+    )  # fmt: skip
+
+
+def _collect(collector: Collector, records: list[Record], path: str | None) -> None:
+    for record in records:
+        if path is not None:
+            record.__dict__["path"] = path
+        collector.add(record)
+
+
+def source_name(source: LogSource) -> str:
+    """Return what to call a log in messages."""
+    if isinstance(source, bytes):
+        return "<bytes>"
+    if isinstance(source, (str, os.PathLike)):
+        return "<stdin>" if source == "-" else os.fspath(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else "<stream>"
+
+
+def judged(startups: list[Startup]) -> list[int]:
+    """Return which start-ups count: the last one of each server (container and model), in order."""
+    last: dict[tuple[str | None, str | None], int] = {}
+    for number, startup in enumerate(startups):
+        last[(startup.container, startup.model)] = number
+    named = {container for container, model in last if model is not None}
+    return sorted(n for (container, model), n in last.items() if model is not None or container not in named)
+
+
+def _model_for(startup: Startup, given: Any) -> Any:
+    from vlogcheck.expected import Model
+
+    if given is not None:
+        return Model.load(given)
+    path = startup.model
+    if path and (path.startswith(("/", "./", "~")) or Path(path).is_dir()):
+        return Model.find(path)
+    return None

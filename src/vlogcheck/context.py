@@ -1,0 +1,240 @@
+"""What checks can ask for: one start-up with its ledgers, the user's expectation, the model and its plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from vlogcheck.expect import Expectation
+from vlogcheck.observed import EngineLedger, Observation, observe
+from vlogcheck.registry import Missing
+from vlogcheck.runtime import RunTime
+from vlogcheck.startup import Startup
+
+if TYPE_CHECKING:
+    from vlogcheck.model import Model
+
+__all__ = ["ConcurrencyCeiling", "Context", "LogFacts", "ceiling"]
+
+T = TypeVar("T")
+
+
+class LogFacts(NamedTuple):
+    """The log as a whole."""
+
+    path: str
+    lines: int
+    truncated: bool
+    """Whether the last line has no newline."""
+    unrecognised: int
+    """Memory-looking messages that no template knows."""
+    unrecognised_lines: list[tuple[int, str]]
+    """The first of them."""
+    damage: str | None
+    """What was wrong with the file (a compressed file that ends early), or None."""
+    startups: list[Startup]
+    judged: list[int]
+    """Which start-ups are checked: the last one of each server."""
+
+
+class ConcurrencyCeiling(NamedTuple):
+    """Requests of `context` tokens that can run at once: KV capacity × engines, capped by max_num_seqs × engines."""
+
+    context: int
+    lo: Fraction
+    hi: Fraction
+    """Bounds of the effective ceiling: equal only up to the printed rounding, wider where the curve is not known."""
+    kv_lo: Fraction
+    kv_hi: Fraction
+    """Bounds of what the KV cache alone allows, all engines together."""
+    engines: int
+    max_num_seqs: int | None
+    """Per engine; None where the log does not state it."""
+    line: int | None
+    basis: str
+    """How it was computed, in words."""
+
+    @property
+    def capped(self) -> bool:
+        """Whether max_num_seqs, not the KV cache, sets the ceiling."""
+        return self.max_num_seqs is not None and self.max_num_seqs * self.engines < self.kv_lo
+
+
+class Context:
+    """Everything known about one start-up. Values are computed at first use."""
+
+    def __init__(
+        self, startup: Startup, number: int = 0, *, expectation: Expectation | None = None, model: Model | None = None,
+        facts: LogFacts | None = None,
+    ) -> None:  # fmt: skip
+        self.startup = startup
+        self.number = number
+        self.path = startup.path or (facts.path if facts else None)
+        self.expectation = expectation or Expectation()
+        self.model = model
+        self.facts = facts
+        self._cache: dict[Any, Any] = {}
+
+    @property
+    def observation(self) -> Observation:
+        """The observed ledgers."""
+        if Observation not in self._cache:
+            self._cache[Observation] = observe(self.startup)
+        result: Observation = self._cache[Observation]
+        return result
+
+    def all(self, kind: type[T]) -> list[T]:
+        """Return all values of a type: records in order, or the engines' ledgers."""
+        if kind is EngineLedger:
+            return list(self.observation.engines)  # type: ignore[arg-type]
+        return [record for record in self.startup.records if isinstance(record, kind)]
+
+    def get(self, kind: type[T]) -> T:
+        """Return the value of a type. Raises `Missing` with the reason."""
+        if kind not in self._cache:
+            provider = _PROVIDERS.get(kind)
+            if provider is None:
+                raise TypeError(f"no check can ask for {kind!r}: add a provider in context.py")
+            try:
+                self._cache[kind] = provider(self)
+            except Missing as missing:
+                self._cache[kind] = missing
+        value = self._cache[kind]
+        if isinstance(value, Missing):
+            raise value
+        return value  # type: ignore[no-any-return]
+
+
+def ceiling(context: Context, length: int | None = None) -> ConcurrencyCeiling:
+    """Return the ceiling at a request length (default: the length of the log's own concurrency line).
+
+    Without the model's configuration the ceiling at another length is bounded, not computed: a shorter request never needs
+    more of the pool than a longer one, and never less in proportion (a request of a hybrid model has a fixed part), so it
+    lies between the printed concurrency and the printed tokens ÷ length. Where every layer costs the same per token
+    (tokens ÷ length agrees with the printed concurrency in releases that compute the two apart, before 0.20.2) it is exact.
+    Raises `Missing` where the log has no capacity.
+    """
+    engines = context.observation.engines
+    with_capacity = [e for e in engines if e.capacity.concurrency is not None or "tokens" in e.ledger]
+    if not with_capacity:
+        raise Missing("the log prints no KV cache capacity")
+    count = max(len(with_capacity), _data_parallel_size(context))
+    first = min(with_capacity, key=lambda e: e.ledger["concurrency"].lo or e.ledger["tokens"].lo or 0)
+    printed_length = first.ledger["max_model_len"].interval
+    if length is None:
+        if printed_length is None:
+            raise Missing("the log prints no length to compute the concurrency at: give --context")
+        length = printed_length.lo
+    lows, highs, basis = [], [], ""
+    for engine in with_capacity:
+        lo, hi, basis = _engine_ceiling(context, engine, length)
+        lows.append(lo)
+        highs.append(hi)
+    # Engines whose lines are missing (printed by the first local rank only) are taken to be like the smallest seen.
+    missing = count - len(with_capacity)
+    kv_lo = sum(lows, Fraction(0)) + missing * min(lows)
+    kv_hi = sum(highs, Fraction(0)) + missing * min(highs)
+    cap_term = first.ledger["max_num_seqs"].interval
+    cap = cap_term.lo if cap_term else None
+    lo, hi = kv_lo, kv_hi
+    if cap is not None:
+        lo, hi = min(lo, Fraction(cap * count)), min(hi, Fraction(cap * count))
+    line = first.capacity.concurrency_line or first.capacity.tokens_line or first.capacity.blocks_line
+    return ConcurrencyCeiling(length, lo, hi, kv_lo, kv_hi, count, cap, line, basis)
+
+
+def _data_parallel_size(context: Context) -> int:
+    """Engines the configuration states; 1 where a log shows only part of them on another node."""
+    stated = context.startup.args.get("data_parallel_size")
+    config = context.startup.config
+    size = stated if isinstance(stated, int) else (config.data_parallel_size if config else None)
+    return size if isinstance(size, int) and 0 < size < 100_000 else 1
+
+
+def _engine_ceiling(context: Context, engine: EngineLedger, length: int) -> tuple[Fraction, Fraction, str]:
+    ledger = engine.ledger
+    printed = ledger["concurrency"]
+    printed_length = ledger["max_model_len"].interval
+    if printed.lo is not None and printed.hi is not None and printed_length and printed_length.lo == length:
+        return Fraction(printed.lo), Fraction(printed.hi), "the log's own concurrency line"
+    if context.model is not None and (curve := context.model.concurrency(context, engine, length)) is not None:
+        return (*curve, "blocks in the log ÷ blocks one request needs by the model's configuration")
+    tokens = ledger["tokens"].interval
+    if tokens is None:
+        raise Missing("the log prints no KV cache size")
+    proportional = Fraction(tokens.hi, length)
+    if printed.lo is None or printed.hi is None or printed_length is None:
+        size = ledger["block_size"].interval
+        if size is None or context.model is not None:
+            return Fraction(tokens.lo, length), proportional, "tokens ÷ length"
+        return Fraction(tokens.lo // size.hi, math.ceil(length / size.hi)), proportional, "blocks ÷ blocks per request"
+    if is_uniform(context, engine):
+        size = ledger["block_size"].interval
+        step = size.hi if size else 1
+        per_request = -(-length // step) * step
+        return Fraction(tokens.lo, per_request), proportional, "tokens ÷ length (every layer costs the same per token)"
+    if length < printed_length.lo:
+        return Fraction(printed.lo), max(proportional, Fraction(printed.lo)), "bounds: the curve needs --model-config"
+    scaled = Fraction(printed.lo) * printed_length.lo / length
+    return scaled, Fraction(printed.hi), "bounds: the curve needs --model-config"
+
+
+def is_uniform(context: Context, engine: EngineLedger) -> bool:
+    """Whether the log itself proves that tokens can be divided by length: see `ceiling`."""
+    from vlogcheck.budget.releases import parse_release
+
+    version = context.startup.version
+    if version is None or parse_release(version).since("0.20.2"):
+        return False
+    tokens, printed = engine.ledger["tokens"].interval, engine.ledger["concurrency"]
+    length = engine.ledger["max_model_len"].interval
+    if tokens is None or printed.lo is None or printed.hi is None or length is None:
+        return False
+    size = engine.ledger["block_size"].interval
+    step = size.hi if size else 1
+    per_request = -(-length.lo // step) * step
+    ratio, rounded = Fraction(tokens.lo, length.lo), Fraction(tokens.lo, per_request)
+    return printed.lo <= ratio <= printed.hi or printed.lo <= rounded <= printed.hi
+
+
+def _expectation(context: Context) -> Expectation:
+    if not context.expectation.stated:
+        raise Missing("nothing was expected: give --expect-concurrency or another expectation")
+    return context.expectation
+
+
+def _facts(context: Context) -> LogFacts:
+    if context.facts is None:
+        raise Missing("no log as a whole")
+    return context.facts
+
+
+def _runtime(context: Context) -> RunTime:
+    if not context.startup.runtime.samples:
+        raise Missing("the log has no metrics lines")
+    return context.startup.runtime
+
+
+def _model(context: Context) -> Any:
+    if context.model is None:
+        raise Missing("no model configuration: give --model-config")
+    return context.model
+
+
+_PROVIDERS: dict[Any, Callable[[Context], Any]] = {
+    Context: lambda context: context,
+    Startup: lambda context: context.startup,
+    Observation: lambda context: context.observation,
+    Expectation: _expectation,
+    LogFacts: _facts,
+    RunTime: _runtime,
+    ConcurrencyCeiling: lambda context: ceiling(context, context.expectation.context),
+}
+"""What a check may ask for besides records, by type. Other modules register theirs with `provide`."""
+
+
+def provide(kind: Any, provider: Callable[[Context], Any]) -> None:
+    """Let checks ask for values of a type; the provider raises `Missing` where there is none."""
+    _PROVIDERS[kind] = provider

@@ -1,0 +1,79 @@
+"""What the user promised or computed by hand: the figures a log is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from vlogcheck.units import Interval, parse_size
+
+__all__ = ["Expectation", "ExpectationError"]
+
+
+class ExpectationError(ValueError):
+    """An expectation that makes no sense, such as a negative concurrency."""
+
+
+def _bytes(value: Any, what: str) -> Interval | None:
+    if value is None or isinstance(value, Interval):
+        return value
+    if isinstance(value, str):
+        return parse_size(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return Interval.exactly(value)
+    raise ExpectationError(f"{what} must be a size such as '15.4GiB' or a whole number of bytes, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The hand-computed budget. Every field is optional; what is not stated is not judged.
+
+    Sizes are text with a unit (`"15.4GiB"`, `"65520MiB"`, `"64GB"`) or whole bytes, and are kept as an `Interval` of bytes.
+    Raises `ExpectationError` or `SizeError` with a message for people.
+    """
+
+    concurrency: float | None = None
+    """Requests of `context` tokens that are to be served at once."""
+    context: int | None = None
+    """Tokens per request (prompt and answer); by default the length in the log's own concurrency line."""
+    tokens: int | None = None
+    """Tokens the KV cache of one engine is to hold."""
+    weights: Interval | str | int | None = None
+    """Weights per rank."""
+    kv_bytes_per_token: Interval | str | int | None = None
+    """KV cache bytes per token, per rank or for the whole model (the report says which one fits)."""
+    total_memory: Interval | str | int | None = None
+    """Device memory in total."""
+    gpu_memory_utilization: float | None = None
+    """Share of it vLLM may take."""
+    shared_card: bool = False
+    """Whether other programs use the card too."""
+
+    def __post_init__(self) -> None:
+        for name in ("weights", "kv_bytes_per_token", "total_memory"):
+            object.__setattr__(self, name, _bytes(getattr(self, name), name))
+        for name in ("concurrency", "context", "tokens"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e15:
+                raise ExpectationError(f"{name} must be a positive number, not {value!r}")
+        share = self.gpu_memory_utilization
+        if share is not None and (isinstance(share, bool) or not 0 < share <= 1):
+            raise ExpectationError(f"gpu_memory_utilization must lie above 0 and at most 1, not {share!r}")
+        if self.context is not None and self.concurrency is None and self.tokens is None:
+            pass  # a context alone asks for the concurrency at that length, and judges nothing
+
+    def size(self, name: str) -> Interval | None:
+        """Return a stated size as bytes."""
+        value = getattr(self, name)
+        return value if isinstance(value, Interval) else None
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The fields that were given."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) is not None and getattr(self, field.name) is not False
+        }

@@ -1,0 +1,259 @@
+"""The report for people: one screen, aligned, quiet; colour only where the caller says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vlogcheck.registry import Finding, Missing, Severity
+from vlogcheck.units import format_gib
+
+if TYPE_CHECKING:
+    from vlogcheck.api import Report
+    from vlogcheck.context import Context
+    from vlogcheck.ledger import Ledger
+    from vlogcheck.observed import EngineLedger, RankLedger
+
+__all__ = ["render", "render_findings", "render_startup"]
+
+_STYLES = {
+    "error": "31;1",
+    "warning": "33",
+    "note": "36",
+    "fail": "31;1",
+    "pass": "32;1",
+    "inconclusive": "33;1",
+    "dim": "2",
+    "bold": "1",
+}
+_BAR = 40
+_MOST_RANKS = 8
+_MOST_SKIPPED = 4
+
+
+class _Paint:
+    def __init__(self, on: bool) -> None:
+        self.on = on
+
+    def __call__(self, style: str, text: str) -> str:
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.on and text else text
+
+
+def render(report: Report, *, colour: bool = False, verbose: bool = False) -> str:
+    """Return the report as text, ending without a newline."""
+    paint = _Paint(colour)
+    out: list[str] = []
+    for context in report.contexts:
+        out += [*render_startup(context, report, colour=colour), ""]
+    out += render_findings(report, report.findings, colour=colour)
+    out.append(_verdict(report, paint))
+    out += _footer(report, paint, verbose)
+    return "\n".join(out)
+
+
+def render_startup(context: Context, report: Report | None = None, *, colour: bool = False) -> list[str]:
+    """Return the lines that say what was served and its ledger."""
+    paint = _Paint(colour)
+    startup = context.startup
+    where = report.path if report is not None else (context.path or "")
+    several = report is not None and len(report.startups) > 1
+    head = f"{where}: " if where else ""
+    head += f"vLLM {startup.version or '(release unknown)'}"
+    if several and report is not None:
+        head += f", start-up {context.number + 1} of {len(report.startups)}"
+    out = [paint("bold", head)]
+    out += _rows(_facts(context))
+    for engine in context.observation.engines:
+        if len(context.observation.engines) > 1:
+            out.append(f"  engine {engine.engine.index}")
+        out += _memory(engine, paint)
+        out += _capacity(context, engine)
+    return out
+
+
+def _facts(context: Context) -> list[tuple[str, str]]:
+    startup = context.startup
+    rows = [("model", startup.model or "unknown")]
+    config = startup.config
+    if config is not None:
+        parts = [config.dtype or "", f"KV cache {config.kv_cache_dtype}" if config.kv_cache_dtype else ""]
+        parts.append(config.quantization or "")
+        for label, size in (
+            ("TP", config.tensor_parallel_size), ("PP", config.pipeline_parallel_size), ("DP", config.data_parallel_size),
+        ):  # fmt: skip
+            if size and size > 1:
+                parts.append(f"{label}={size}")
+        if config.max_model_len:
+            parts.append(f"up to {config.max_model_len:,} tokens")
+        rows.append(("setup", ", ".join(part for part in parts if part)))
+    state = "ready" if startup.usable else f"stopped while {startup.phase}"
+    if startup.phases and startup.phases[-1].line:
+        state += f" (line {startup.phases[-1].line})"
+    rows.append(("state", state))
+    return rows
+
+
+def _rows(rows: list[tuple[str, str]]) -> list[str]:
+    width = max((len(label) for label, _ in rows), default=0)
+    return [f"  {label:<{width}}  {value}" for label, value in rows]
+
+
+_TERMS = ("total", "utilization", "requested", "weights", "consumed", "non_torch", "activation", "graphs", "kv_cache")
+
+
+def _memory(engine: EngineLedger, paint: _Paint) -> list[str]:
+    """One row per term, one column per rank, and a bar per rank."""
+    ranks = [rank for rank in engine.ranks if any(term.known for term in rank.ledger)]
+    if not ranks:
+        return []
+    shown = ranks[:_MOST_RANKS]
+    out = [""]
+    rows: list[list[str]] = []
+    for key in _TERMS:
+        terms = [rank.ledger[key] for rank in shown]
+        if not any(term.known for term in terms):
+            continue
+        label = next(term.label for term in terms if term.known)
+        cells = [term.text() if term.known else "–" for term in terms]
+        lines = sorted({term.line for term in terms if term.line is not None})
+        note = f"line {lines[0]}" if lines else next((t.origin or t.formula for t in terms if t.known), "")
+        status = next(term.status for term in terms if term.known)
+        if status in ("assumed", "derived"):
+            note = f"{status}: {next((t.origin or t.formula for t in terms if t.known), '')}"
+        rows.append([label, *cells, note])
+    header = ["", *(rank.rank.name for rank in shown), ""]
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(shown) + 2)]
+    if len(shown) > 1:
+        out.append("  " + _align(header, widths).rstrip())
+    for row in rows:
+        out.append("  " + _align(row[:-1], widths) + "   " + paint("dim", row[-1]))
+    if len(ranks) > len(shown):
+        out.append(f"  … and {len(ranks) - len(shown)} more ranks")
+    bars = [bar for rank in shown if (bar := _bar(rank))]
+    if bars:
+        name = max(len(rank.rank.name) for rank in shown)
+        out += [f"  {rank.rank.name:<{name}} {bar}" for rank, bar in zip(shown, bars, strict=False)]
+        out.append(paint("dim", f"  {'':<{name}} W weights  a activation, non-torch  g graphs  K KV cache  . free"))
+    return out
+
+
+def _align(row: list[str], widths: list[int]) -> str:
+    first, *cells = row
+    return f"{first:<{widths[0]}}" + "".join(
+        f"  {cell:>{widths[i]}}" for i, cell in enumerate(cells, 1) if i < len(row)
+    )
+
+
+def _bar(rank: RankLedger) -> str | None:
+    ledger = rank.ledger
+    parts = [
+        ("W", _middle(ledger, "weights") or _middle(ledger, "consumed")),
+        ("a", _middle(ledger, "activation") + _middle(ledger, "non_torch")),
+        ("g", _middle(ledger, "graphs")),
+        ("K", _middle(ledger, "kv_cache")),
+    ]
+    used = sum(size for _, size in parts)
+    total = _middle(ledger, "total") or used
+    if total <= 0 or not parts[3][1] or used <= 0:
+        return None
+    bar = "".join(mark * max(round(_BAR * size / total), 1 if size else 0) for mark, size in parts)
+    bar = bar[:_BAR].ljust(_BAR, ".")
+    known = "total" in ledger
+    return f"[{bar}]" + (f" {format_gib(total)}" if known else " of what is known")
+
+
+def _middle(ledger: Ledger, key: str) -> int:
+    interval = ledger[key].interval
+    return max(interval.mid, 0) if interval is not None else 0
+
+
+def _capacity(context: Context, engine: EngineLedger) -> list[str]:
+    rows = []
+    for key in ("blocks", "block_size", "tokens", "kv_bytes_per_token", "concurrency", "max_num_seqs"):
+        term = engine.ledger[key]
+        if not term.known:
+            continue
+        value = term.text()
+        if key == "concurrency" and (length := engine.ledger["max_model_len"].interval):
+            value += f" at {length.lo:,} tokens per request"
+        if term.line is not None:
+            value += f" (line {term.line})" if term.status == "printed" else f" ({term.formula})"
+        elif term.status in ("assumed", "derived"):
+            value += f" ({term.status}: {term.origin or term.formula})"
+        rows.append((term.label, value))
+    if not rows:
+        return []
+    return ["", *_rows(rows), *_ceiling(context, engine)]
+
+
+def _ceiling(context: Context, engine: EngineLedger) -> list[str]:
+    from vlogcheck.context import ConcurrencyCeiling
+
+    if engine is not context.observation.engines[-1]:
+        return []
+    try:
+        ceiling = context.get(ConcurrencyCeiling)
+    except Missing:
+        return []
+    low, high = float(ceiling.lo), float(ceiling.hi)
+    text = f"{low:,.2f}" if high - low < 0.02 else f"between {low:,.2f} and {high:,.2f}"
+    text += f" requests of {ceiling.context:,} tokens at once"
+    if ceiling.engines > 1:
+        text += f" on {ceiling.engines} engines"
+    if ceiling.capped:
+        text += f", capped by max_num_seqs={ceiling.max_num_seqs}"
+    return [f"  ceiling: {text}"]
+
+
+def render_findings(report: Report, findings: list[Finding], *, colour: bool = False) -> list[str]:
+    """Return the findings, worst first: each with its line, what was expected and observed, and the remedy."""
+    paint = _Paint(colour)
+    out: list[str] = []
+    for finding in findings:
+        severity = (finding.severity or Severity.NOTE).value
+        where = f"{finding.path or report.path}:{finding.line}" if finding.line else (finding.path or report.path)
+        out.append(f"{paint(severity, severity)} {finding.code} {finding.message}")
+        detail = [("at", where), ("expected", finding.expected), ("observed", finding.observed)]
+        detail += [("because", finding.explanation), ("remedy", finding.remedy)]
+        out += [f"    {label:<9} {value}" for label, value in detail if value]
+    return [*out, ""] if out else out
+
+
+def _verdict(report: Report, paint: _Paint) -> str:
+    verdict = report.verdict
+    counts = [
+        f"{n} {severity.value}{'s' if n != 1 else ''}"
+        for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+        if (n := sum(f.severity is severity for f in report.findings))
+    ]
+    text = f"{paint(verdict, verdict)}"
+    if verdict == "inconclusive" and report.inconclusive:
+        text += f": {report.inconclusive}"
+    if counts:
+        text += f" ({', '.join(counts)})"
+    return text
+
+
+def _footer(report: Report, paint: _Paint, verbose: bool) -> list[str]:
+    out = []
+    if report.skipped:
+        groups: dict[str, list[str]] = {}
+        for item in report.skipped:
+            groups.setdefault(item.reason, []).append(item.code)
+        out.append(paint("dim", f"{len(report.skipped)} checks skipped:"))
+        limit = len(groups) if verbose else _MOST_SKIPPED
+        for reason, codes in list(groups.items())[:limit]:
+            unique = sorted(set(codes))
+            names = ", ".join(unique[:6]) + (f" and {len(unique) - 6} more" if len(unique) > 6 else "")
+            out.append(paint("dim", f"    {names}: {reason}"))
+        if len(groups) > limit:
+            out.append(paint("dim", f"    … and {len(groups) - limit} more reasons (--verbose)"))
+    if report.facts.unrecognised:
+        count = report.facts.unrecognised
+        what = "lines look like memory figures" if count != 1 else "line looks like a memory figure"
+        out.append(
+            paint(
+                "dim",
+                f"{count:,} {what} but no template knows {'them' if count != 1 else 'it'}: see `vlogcheck parse --unrecognised`",
+            )
+        )
+    return out
