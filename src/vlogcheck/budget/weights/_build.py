@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from vlogcheck.budget.releases import Release, parse_release
 from vlogcheck.budget.weights._quant import PLAIN, Scheme
 
 __all__ = ["Builder", "NotDivisible", "NotModelled", "Share", "pad"]
@@ -57,7 +58,7 @@ class Builder:
         share: the rank's part of the model.
         item: bytes per element of the model's type.
         scheme: how linear layers are quantised.
-        release: vLLM release as ``(major, minor)``.
+        release: the vLLM release.
         prefix: dotted name of the module being built, without a trailing dot (``model.layers.3``).
         params: ``(part, bytes)`` of every parameter.
         buffers: ``(part, bytes)`` of every buffer.
@@ -69,7 +70,7 @@ class Builder:
     share: Share
     item: int
     scheme: Scheme = PLAIN
-    release: tuple[int, int] = (0, 32)
+    release: Release = field(default_factory=lambda: parse_release(None))
     prefix: str = "model"
     params: list[tuple[str, int]] = field(default_factory=list)
     buffers: list[tuple[str, int]] = field(default_factory=list)
@@ -185,7 +186,7 @@ class Builder:
         Releases before 0.14 keep them as attributes, later ones register four float32 buffers; schemes that quantise the KV
         cache register four parameters of the model's type until loading ends (not on MLA layers from 0.11 on).
         """
-        if self.scheme.cache_scales and not (mla and self.release >= (0, 11)):
+        if self.scheme.cache_scales and not (mla and self.release.since("0.11.1")):
             self.params.extend([("attention", self.item)] * 4)
-        if self.release >= (0, 14):
+        if self.release.since("0.14.1"):
             self.buffers.extend([("attention", 4)] * 4)

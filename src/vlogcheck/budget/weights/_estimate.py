@@ -106,8 +106,7 @@ def _stage(
 ) -> WeightEstimate:
     start = sum(counts[:rank])
     share = _share(options, first=rank == 0, last=rank == len(counts) - 1)
-    version = (release.version.major, release.version.minor)
-    build = Builder(share, 4 if options.dtype in {"float", "float32"} else 2, scheme, version)
+    build = Builder(share, 4 if options.dtype in {"float", "float32"} else 2, scheme, release)
     build_model(build, model, range(start, start + counts[rank]))
     if model.text.get("auto_map") and not model.outer.has("architectures"):
         build.note("the repository brings its own code")

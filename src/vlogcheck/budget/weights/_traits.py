@@ -265,6 +265,39 @@ def _granitemoe(model: ModelConfig) -> Traits:
     return Traits(qkv_bias=model.values.flag("attention_bias"), o_bias=model.values.flag("attention_bias"))
 
 
+def _mamba(model: ModelConfig) -> Traits:
+    return Traits(tied=True, embedding="all", final_everywhere=True)
+
+
+def _hybrid(model: ModelConfig) -> Traits:
+    return Traits(embedding="all", final_everywhere=True)
+
+
+def _bamba(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias")
+    return Traits(qkv_bias=bias, o_bias=bias, mlp_bias=model.values.flag("mlp_bias"), embedding="all", final_everywhere=True)
+
+
+def _nemotron_h(model: ModelConfig) -> Traits:
+    values = model.values
+    bias = values.flag("attention_bias")
+    return Traits(
+        qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=values.flag("mlp_bias"), correction_item=4, embedding="all",
+        final_everywhere=True,
+    )  # fmt: skip
+
+
+def _kimi_linear(model: ModelConfig) -> Traits:
+    return Traits(embedding="first")
+
+
+def _lfm2(model: ModelConfig) -> Traits:
+    return Traits(
+        qk_norm="head", tied=model.values.flag("tie_embedding", default=True), embedding="all",
+        correction_item=4 if model.values.flag("use_expert_bias") else 0,
+    )  # fmt: skip
+
+
 #: Architecture as vLLM's registry spells it -> the traits of its decoder.
 TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
     "LlamaForCausalLM": _llama,
@@ -330,4 +363,18 @@ TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
     "PhiMoEForCausalLM": _phimoe,
     "GraniteMoeForCausalLM": _granitemoe,
     "Qwen3NextForCausalLM": _qwen3_next,
+    "Qwen3_5ForCausalLM": _qwen3_next,
+    "Qwen3_5MoeForCausalLM": _qwen3_next,
+    "MambaForCausalLM": _mamba,
+    "FalconMambaForCausalLM": _mamba,
+    "Mamba2ForCausalLM": _mamba,
+    "JambaForCausalLM": _hybrid,
+    "FalconH1ForCausalLM": _hybrid,
+    "BambaForCausalLM": _bamba,
+    "GraniteMoeHybridForCausalLM": _bamba,
+    "NemotronHForCausalLM": _nemotron_h,
+    "NemotronHPuzzleForCausalLM": _nemotron_h,
+    "KimiLinearForCausalLM": _kimi_linear,
+    "Lfm2ForCausalLM": _lfm2,
+    "Lfm2MoeForCausalLM": _lfm2,
 }
