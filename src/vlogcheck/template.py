@@ -5,8 +5,8 @@ A template is the message exactly as vLLM formats it, with each variable part re
     Template("Available KV cache memory: {gib} GiB", versions=">=0.9.1", example="Available KV cache memory: 60.31 GiB")
 
 Syntax: `{field}` is a hole whose expression comes from the field's type, `{field:,}` says that the number carries
-thousands commas when it is printed, `{field:.1f}` how many decimals it is rounded to, `{_}` is text nobody needs,
-`{{` and `}}` are braces, `[[…]]` is a part that may be absent, and a newline separates the lines of one message (vLLM's
+thousands commas when it is printed, `{field:.1f}` how many decimals it is rounded to, `{field:MiB}` (or `bytes`, `KiB`)
+that a GiB field is printed in that unit, `{_}` is text nobody needs, `{{` and `}}` are braces, `[[…]]` is a part that may be absent, and a newline separates the lines of one message (vLLM's
 `NewLineFormatter` repeats the prefix before each). The whole message must match; nothing else is a pattern.
 """
 
@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _COUNT = r"-?\d{1,3}(?:,\d{3})+|-?\d+"
+_SOME = ".{0,400}?"  # searching for an embedded text may start at many places: bounded, it stays linear
 _SIZE_UNITS = {"bytes": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": GIB, "TiB": 1 << 40}
 
 
@@ -59,11 +60,7 @@ def _read_count(text: str) -> int:
 def _read_size(text: str) -> GiB:
     number, _, unit = text.partition(" ")
     scale = _SIZE_UNITS[unit]
-    if scale == GIB:
-        return GiB(number)
-    value = GiB(repr(float(number) * scale / GIB), resolution=9)
-    value.text = f"{float(number) * scale / GIB:.9f}"
-    return value
+    return GiB(number, unit=scale)
 
 
 def _read_bool(text: str) -> bool:
@@ -141,10 +138,11 @@ class Template:
     documentation and drift check only, it never gates the parser. `example` is a message as printed, and a test.
     `values` are fields the wording itself states (the unit its label claims, the device it names). `source` names whose
     text it is ("vllm", "torch", "uvicorn", a plug-in). `embedded` lets the text stand inside a longer message, as torch's
-    out-of-memory text does.
+    out-of-memory text does. `wraps` names the hole that holds somebody else's message: when that message is recognised,
+    its record is the one, not the wrapper's.
     """
 
-    __slots__ = ("_lines", "embedded", "example", "pieces", "record", "source", "text", "values", "versions")
+    __slots__ = ("_lines", "embedded", "example", "pieces", "record", "source", "text", "values", "versions", "wraps")
 
     record: type[Record]
 
@@ -157,6 +155,7 @@ class Template:
         source: str = "vllm",
         values: Mapping[str, Any] | None = None,
         embedded: bool = False,
+        wraps: str | None = None,
     ) -> None:
         self.text = text
         self.versions = versions
@@ -164,6 +163,7 @@ class Template:
         self.source = source
         self.values = dict(values or {})
         self.embedded = embedded
+        self.wraps = wraps
         self.pieces: tuple[_Piece, ...] | None = None
         self._lines: tuple[re.Pattern[str], ...] | None = None
 
@@ -252,7 +252,7 @@ class Template:
 
     def _hole(self, piece: _Piece) -> str:
         if piece.text == "_":
-            return "(?:.*?)"
+            return f"(?:{_SOME if self.embedded else '.*?'})"
         return f"(?P<{piece.text}>{self.record.hole(piece.text).expression})"
 
     def match(self, message: str) -> dict[str, str] | None:
@@ -275,7 +275,9 @@ class Template:
         for piece in self.parsed():
             if piece.kind == "hole" and piece.text in groups:
                 value = self.record.hole(piece.text).read(groups[piece.text])
-                if piece.spec.startswith(".") and isinstance(value, GiB):
+                if piece.spec in _SIZE_UNITS:
+                    value = GiB(groups[piece.text], unit=_SIZE_UNITS[piece.spec])
+                elif piece.spec.startswith(".") and isinstance(value, GiB):
                     value.resolution = int(piece.spec[1:-1])
                 values[piece.text] = value
         return values
@@ -299,6 +301,10 @@ class Template:
                 missing[-1] = True
             else:
                 value = values[piece.text]
+                if piece.spec in _SIZE_UNITS:
+                    number = float(value) * GIB / _SIZE_UNITS[piece.spec]
+                    out[-1] += str(int(number)) if number.is_integer() else repr(number)
+                    continue
                 comma = piece.spec == "," and isinstance(value, int)
                 out[-1] += f"{value:,}" if comma else self.record.hole(piece.text).write(value)
         return out[0]

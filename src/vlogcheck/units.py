@@ -144,31 +144,35 @@ class GiB(float):
     """A number of GiB (2**30 bytes) as it was printed: a float that remembers its digits.
 
     `bytes` is the interval of byte counts that print like this. `GiB("60.0")` counts as rounded to two decimals,
-    since vLLM's `format_gib` (mem_utils.py, 0.14.1 and later) drops trailing zeros.
+    since vLLM's `format_gib` (mem_utils.py, 0.14.1 and later) drops trailing zeros. `unit` is the bytes of the unit the
+    digits were printed in (`GiB("512.00", unit=MIB)` is half a GiB), so the interval stays that of the printed digits.
     """
 
     text: str
     resolution: int
+    unit: int
 
-    def __new__(cls, value: str | float, resolution: int = 2) -> GiB:
-        self = super().__new__(cls, str(value).replace(",", ""))
+    def __new__(cls, value: str | float, resolution: int = 2, unit: int = GIB) -> GiB:
+        number = float(str(value).replace(",", ""))
+        self = super().__new__(cls, number if unit == GIB else number * unit / GIB)
         self.text = value if isinstance(value, str) else repr(float(value))
         self.resolution = resolution
+        self.unit = unit
         return self
 
     @property
     def bytes(self) -> Interval:
         """The interval of bytes that would be printed this way."""
-        return decimal_interval(self.text, GIB, self.resolution)
+        return decimal_interval(self.text, self.unit, self.resolution)
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return (self.text, self.resolution)
+        return (self.text, self.resolution, self.unit)
 
     def __repr__(self) -> str:
-        return f"GiB('{self.text}')"
+        return f"GiB('{self}')"
 
     def __str__(self) -> str:
-        return self.text
+        return self.text if self.unit == GIB else repr(float(self))
 
 
 def parse_size(text: str) -> Interval:
