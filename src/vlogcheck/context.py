@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from vlogcheck.expect import Expectation
+from vlogcheck.expected import ExpectedEngine, Model
 from vlogcheck.observed import EngineLedger, Observation, observe
 from vlogcheck.registry import Missing
 from vlogcheck.runtime import RunTime
 from vlogcheck.startup import Startup
 
-if TYPE_CHECKING:
-    from vlogcheck.model import Model
 
 __all__ = ["ConcurrencyCeiling", "Context", "LogFacts", "ceiling"]
 
@@ -223,6 +222,15 @@ def _model(context: Context) -> Any:
     return context.model
 
 
+def _expected(context: Context) -> ExpectedEngine:
+    model = _model(context)
+    engines = context.observation.engines
+    if not engines:
+        raise Missing("the log has no engine")
+    result: ExpectedEngine = model.expected(context, engines[0])
+    return result
+
+
 _PROVIDERS: dict[Any, Callable[[Context], Any]] = {
     Context: lambda context: context,
     Startup: lambda context: context.startup,
@@ -230,6 +238,8 @@ _PROVIDERS: dict[Any, Callable[[Context], Any]] = {
     Expectation: _expectation,
     LogFacts: _facts,
     RunTime: _runtime,
+    Model: _model,
+    ExpectedEngine: _expected,
     ConcurrencyCeiling: lambda context: ceiling(context, context.expectation.context),
 }
 """What a check may ask for besides records, by type. Other modules register theirs with `provide`."""

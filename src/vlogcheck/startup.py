@@ -97,6 +97,12 @@ class Rank:
         return next((r for r in reversed(self.records) if isinstance(r, kind)), None)
 
     @property
+    def stage(self) -> int:
+        """Pipeline stage by the tag; 0 where it states none."""
+        match = re.search(r"PP(\d+)", self.process or "")
+        return int(match[1]) if match else 0
+
+    @property
     def name(self) -> str:
         """What to call the rank in a report."""
         worker = self.process and not self.process.startswith("EngineCore")
@@ -166,9 +172,7 @@ class Engine:
 
 
 def _rank_order(rank: Rank) -> tuple[int, int]:
-    match = re.search(r"PP(\d+)_?", rank.process or "")
-    stage = int(match[1]) if match else 0
-    return (stage, rank.number if rank.number is not None else -1)
+    return (rank.stage, rank.number if rank.number is not None else -1)
 
 
 def _split_anonymous(rank: Rank, most: int) -> list[Rank]:
