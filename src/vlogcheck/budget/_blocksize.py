@@ -124,6 +124,8 @@ def _hybrid(model: ModelConfig, settings: Settings, chosen: int, assumption: str
         state_block = settings.max_model_len
         if settings.options.mamba_block_size is not None and release.since("0.11.1"):
             state_block = settings.options.mamba_block_size
+    if release.since("0.18.1") and release.before("0.20.2") and settings.options.block_size is None:
+        block = DEFAULT  # reset after the page was chosen; grouping raises it again to the same page
     return BlockSizes(block, state_block, None if page == state else page, assumption)
 
 

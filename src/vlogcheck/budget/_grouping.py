@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from vlogcheck.budget._layer import CHUNKED, FULL, FULL_KINDS, MAMBA, MLA, SLIDING, SLIDING_MLA, UNIFORM, LayerSpec, cdiv
+from vlogcheck.budget._packing import best_repeats, page_counts
 from vlogcheck.budget._settings import Settings
 from vlogcheck.budget.specs import Layer
 
@@ -85,6 +86,8 @@ def make_groups(layers: Sequence[Layer], settings: Settings) -> list[Group]:
         return [Group(tuple(n for n, _ in entries), _merged(specs))]
     if _same_type(specs) and settings.release.since("0.11.0"):
         return [Group(tuple(n for n, _ in entries), tuple(specs), uniform_type=True)]
+    if any(spec.kind == SLIDING_MLA for spec in specs) and len({spec.page_size_bytes for spec in specs}) > 1:
+        return pack(entries)
     return _uniform_page(_unify_pages(entries, settings), settings)
 
 
@@ -156,6 +159,33 @@ def _unify_pages(entries: list[tuple[int, LayerSpec]], settings: Settings) -> li
             raise CannotGroupError("The page size of the layer is not divisible by the maximum page size.")
         unified.append((number, new))
     return unified
+
+
+def pack(entries: list[tuple[int, LayerSpec]]) -> list[Group]:
+    """Group layers of several page sizes side by side in one block (``_get_packed_kv_cache_groups``, 0.29.0 on)."""
+    buckets: list[list[tuple[int, LayerSpec]]] = []
+    for entry in entries:
+        for bucket in buckets:
+            if _same_type([spec for _, spec in (*bucket, entry)]):
+                bucket.append(entry)
+                break
+        else:
+            buckets.append([entry])
+    counts = [page_counts([spec.page_size_bytes for _, spec in bucket]) for bucket in buckets]
+    balanced = [len(set(count.values())) == 1 for count in counts]
+    floors = [max(c.values()) for c, even in zip(counts, balanced, strict=True) if even and len(c) > 1]
+    repeats = None
+    if floors:
+        repeats = best_repeats([max(c.values()) for c, even in zip(counts, balanced, strict=True) if even], max(floors))
+    groups: list[Group] = []
+    for bucket, count, even in zip(buckets, counts, balanced, strict=True):
+        number = cdiv(max(count.values()), repeats) if even and repeats else 1
+        columns = [[entry for entry in bucket if entry[1].page_size_bytes == page] for page in count]
+        rows = list(zip(*columns, strict=True)) if even else []
+        for i in range(number):
+            part = bucket if number == 1 else [entry for row in rows[i::number] for entry in row]
+            groups.append(Group(tuple(n for n, _ in part), tuple(s for _, s in part), uniform_type=True))
+    return groups
 
 
 def _uniform_page(entries: list[tuple[int, LayerSpec]], settings: Settings) -> list[Group]:

@@ -46,6 +46,10 @@ def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) 
         return "layers with their own number of KV heads are not modelled"
     if values.has("dual_chunk_attention_config"):
         return "dual-chunk attention is not modelled"
+    if model.text_model_type == "deepseek_v4":
+        if release.before("0.29.0") or options.speculative_config or not options.kv_cache_dtype.startswith("fp8"):
+            return "DeepSeek-V4 is modelled from 0.29.0 on, with an fp8 KV cache and without a drafter"
+        return None
     if values.has("rswa_window"):
         return "R-SWA layers are not modelled"
     if is_known_name(model):

@@ -13,7 +13,7 @@ from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.model import ModelConfig
 
 #: Kinds whose cache grows with the context.
-ATTENTION_KINDS = frozenset({"full", "sliding", "chunked", "mla", "sparse", "cross"})
+ATTENTION_KINDS = frozenset({"full", "sliding", "chunked", "mla", "sparse", "cross", "v4_window"})
 
 #: Kinds that keep a state of fixed size.
 STATE_KINDS = frozenset({"mamba1", "mamba2", "gdn", "kda", "conv", "linear"})
@@ -199,6 +199,17 @@ def _minimax(model: ModelConfig) -> Layers:
     raise ModelConfigError("config lacks 'attn_type_list'")
 
 
+def _deepseek_v4(model: ModelConfig) -> Layers:
+    """A window of latents in every layer; a compressed cache and its compressor's state where the ratio is above 1."""
+    ratios = model.values.integers("compress_ratios") or []
+    kinds = {4: ("v4_window", "v4_index", "v4_index_state", "v4_compressed", "v4_state"), 0: ("v4_window",), 1: ("v4_window",)}
+    layers: list[tuple[str, ...]] = []
+    for index in range(model.num_layers):
+        ratio = ratios[index] if index < len(ratios) else 1
+        layers.append(kinds.get(ratio, ("v4_window", "v4_compressed", "v4_state")))
+    return tuple(layers)
+
+
 def _llama4(model: ModelConfig) -> Layers:
     chunked = ("chunked",) if (model.values.integer("attention_chunk_size") or 0) > 0 else ("full",)
     rope = model.values.integers("no_rope_layers")
@@ -231,6 +242,7 @@ _RULES: dict[str, Callable[[ModelConfig], Layers]] = {
     "minimax": _minimax,
     "minimax_text_01": _minimax,
     "minimax_m1": _minimax,
+    "deepseek_v4": _deepseek_v4,
     "llama4": _llama4,
     "llama4_text": _llama4,
 }

@@ -6,7 +6,7 @@ layer index into the specs the layer registers, in vLLM's order.
 
 from __future__ import annotations
 
-from vlogcheck.budget.kinds import attention, latent, state
+from vlogcheck.budget.kinds import attention, compressed, latent, state
 from vlogcheck.budget.kinds._base import BUILDERS, Context
 
-__all__ = ["BUILDERS", "Context", "attention", "latent", "state"]
+__all__ = ["BUILDERS", "Context", "attention", "compressed", "latent", "state"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vlogcheck.budget._layer import CHUNKED, CROSS, FULL, SLIDING, LayerSpec
 from vlogcheck.budget._pattern import whole_model_window
 from vlogcheck.budget._settings import Settings
@@ -16,14 +18,26 @@ _TURBOQUANT_BITS = {
 }  # fmt: skip
 
 
-def head_sizes(model: ModelConfig, settings: Settings, kind: str) -> tuple[int, int]:
+def _override(model: ModelConfig, index: int | None, key: str) -> int | None:
+    """What ``per_layer_config`` says about one layer (keys are layer numbers as text, ``"05"`` or ``"5"``)."""
+    table = model.values.object("per_layer_config")
+    if index is None or not table.data:
+        return None
+    entries = {name.lstrip("0") or "0": name for name in table.data if isinstance(name, str)}
+    name = entries.get(str(index))
+    return table.object(name).integer(key, minimum=1) if name is not None else None
+
+
+def head_sizes(model: ModelConfig, settings: Settings, kind: str, index: int | None = None) -> tuple[int, int]:
     """K and V head size of an attention layer, in elements."""
     if model.is_mla:  # latent attention run as ordinary attention: V is padded to K's width
         size = model.qk_nope_head_dim + model.qk_rope_head_dim
         return size, size
     values = model.values
+    if (own := _override(model, index, "head_dim")) is not None:
+        return own, own
     if kind == "full" and model.text_model_type.startswith("gemma4"):
-        size = values.integer("global_head_dim", minimum=1) or model.head_dim
+        size = values.integer("global_head_dim", minimum=1) or 512
         return size, size
     if model.text_model_type == "zamba2":
         size = values.integer("attention_head_dim", minimum=1) or model.head_dim
@@ -38,6 +52,8 @@ def kv_heads(model: ModelConfig, kind: str, index: int) -> int:
         return model.num_attention_heads
     if model.is_encoder_decoder:
         return model.num_attention_heads
+    if (own := _override(model, index, "num_key_value_heads")) is not None:
+        return own
     if kind == "full" and model.text_model_type.startswith("gemma4") and values.flag("attention_k_eq_v"):
         return values.integer("num_global_key_value_heads", minimum=1) or model.num_kv_heads
     blocks = values.items("block_configs")
@@ -74,7 +90,7 @@ def turboquant_slot(name: str, head: int) -> int:
 def attention_spec(context: Context, kind: str, index: int) -> LayerSpec:
     """The spec of a layer with K and V per token."""
     model, settings = context.model, context.settings
-    k, v = head_sizes(model, settings, kind)
+    k, v = head_sizes(model, settings, kind, index)
     heads = share(kv_heads(model, kind, index), settings.tp)
     content = heads * bytes_per_head(settings, k, v)
     return LayerSpec(
@@ -92,8 +108,6 @@ def attention_spec(context: Context, kind: str, index: int) -> LayerSpec:
 @builds("full", "mla_as_full")
 def full(context: Context, index: int) -> LayerSpec:
     """Every token of the context."""
-    from dataclasses import replace
-
     spec = attention_spec(context, "full", index)
     settings = context.settings
     if settings.cache_dtype.startswith("turboquant"):
@@ -109,8 +123,6 @@ def full(context: Context, index: int) -> LayerSpec:
 @builds("sliding")
 def sliding(context: Context, index: int) -> LayerSpec:
     """The last ``sliding_window`` tokens."""
-    from dataclasses import replace
-
     model, settings = context.model, context.settings
     window = model.sliding_window or whole_model_window(model)
     windows = model.text.get("sliding_window")
@@ -130,8 +142,6 @@ def sliding(context: Context, index: int) -> LayerSpec:
 @builds("chunked")
 def chunked(context: Context, index: int) -> LayerSpec:
     """The tokens of the current chunk; its own spec from 0.10.0 on."""
-    from dataclasses import replace
-
     spec = attention_spec(context, "chunked", index)
     if context.settings.release.before("0.10.0"):
         return spec
@@ -141,6 +151,4 @@ def chunked(context: Context, index: int) -> LayerSpec:
 @builds("cross")
 def cross(context: Context, index: int) -> LayerSpec:
     """The encoder's output, once per request."""
-    from dataclasses import replace
-
     return replace(attention_spec(context, "cross", index), kind=CROSS)
