@@ -1,1 +1,70 @@
-"""pytest plugin: recorded start-up logs as regression tests."""
+"""pytest plugin: recorded start-up logs as regression tests.
+
+    def test_production_log(vlogcheck):
+        report = vlogcheck.assert_serves("logs/serve.log", concurrency=16, context=4096)
+        assert report.startups[-1].version == "0.12.0"
+
+The fixture's failure message is the text report, so a failing run shows the ledger, the line and the remedy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from vlogcheck.api import LogSource, Report
+
+__all__ = ["LogAsserts", "assert_serves", "vlogcheck"]
+
+
+def assert_serves(
+    log: LogSource, concurrency: float | None = None, context: int | None = None, *, model: Any = None,
+    tokens: int | None = None, weights: Any = None, kv_bytes_per_token: Any = None, **options: Any,
+) -> Report:  # fmt: skip
+    """Fail the test unless the log shows a server that keeps the promise; return the report.
+
+    `log`, `model` and the options are those of `vlogcheck.check`; the expectations are those of `vlogcheck.Expectation`. A log
+    that decides nothing (no start-up, cut off before the capacity lines) fails too: silence is no evidence.
+    """
+    __tracebackhide__ = True
+    from vlogcheck.api import check
+    from vlogcheck.expect import Expectation
+
+    expect = Expectation(
+        concurrency=concurrency, context=context, tokens=tokens, weights=weights, kv_bytes_per_token=kv_bytes_per_token
+    )
+    report = check(log, expect, model, **options)
+    if not report.ok:
+        pytest.fail(str(report), pytrace=False)
+    return report
+
+
+class LogAsserts:
+    """What the `vlogcheck` fixture gives: the library's functions for one test."""
+
+    def assert_serves(
+        self, log: LogSource, concurrency: float | None = None, context: int | None = None, **options: Any
+    ) -> Report:
+        """See `assert_serves`."""
+        __tracebackhide__ = True
+        return assert_serves(log, concurrency, context, **options)
+
+    def check(self, log: LogSource, expect: Any = None, model: Any = None, **options: Any) -> Report:
+        """See `vlogcheck.check`."""
+        from vlogcheck.api import check
+
+        return check(log, expect, model, **options)
+
+    def records(self, log: LogSource) -> list[dict[str, Any]]:
+        """Return the log's records as plain data, to compare with a recorded `.jsonl`."""
+        from vlogcheck.api import parse
+
+        return [record.to_dict() for record in parse(log)]
+
+
+@pytest.fixture
+def vlogcheck() -> LogAsserts:
+    """Check recorded vLLM logs: `vlogcheck.assert_serves(log, concurrency=16, context=4096)`."""
+    return LogAsserts()
