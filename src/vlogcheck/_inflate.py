@@ -16,8 +16,8 @@ __all__ = ["DAMAGE", "MAGIC", "compression_of"]
 
 _STEP = 1 << 18
 """Most bytes one step of gzip, bzip2 and xz gives."""
-_ZSTD_SLICE = 512
-"""Input of one zstd step. Its smallest block takes four bytes and stands for 128 KiB, so a step gives 16 MiB at most."""
+_ZSTD_SLICE = 128
+"""Input of one zstd step. Its smallest block takes four bytes and stands for 128 KiB: a step gives 4 MiB at most."""
 
 DAMAGE = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 """What a decompressor raises on damaged or cut data."""

@@ -51,6 +51,7 @@ class LogFile(io.RawIOBase):
         self.name, self.damage, self.plain_path = name, None, None
         self._raw, self._close = raw, close
         self._pending = b""
+        self._at = 0
         head = self._head()
         if head.startswith(b"PK\x03\x04"):
             raise LogFileError(f"{name}: is a zip archive, unpack it first")
@@ -101,8 +102,9 @@ class LogFile(io.RawIOBase):
         return b""
 
     def _fill(self) -> None:
-        while not self._pending:
+        while self._at >= len(self._pending):
             data = self._next()
+            self._at = 0
             if self._decoder is None:
                 self._pending = data
             else:
@@ -111,6 +113,7 @@ class LogFile(io.RawIOBase):
                 return
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, buffer: object) -> int:
@@ -119,10 +122,10 @@ class LogFile(io.RawIOBase):
             raise ValueError("read of a closed log file")
         view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
         self._fill()
-        data = self._pending[: len(view)]
-        view[: len(data)] = data
-        self._pending = self._pending[len(data) :]
-        return len(data)
+        size = min(len(view), len(self._pending) - self._at)
+        view[:size] = memoryview(self._pending)[self._at : self._at + size]
+        self._at += size
+        return size
 
     def chunks(self, size: int = _CHUNK) -> Iterator[bytes]:
         """Give the whole rest in pieces of at most `size` bytes."""
@@ -141,6 +144,7 @@ class LogFile(io.RawIOBase):
         return self._raw.fileno()
 
     def close(self) -> None:
+        """Close the log, and the file if this reader opened it."""
         if not self.closed and self._close:
             self._raw.close()
         super().close()

@@ -36,7 +36,7 @@ _TIME = re.compile(
 _LEVEL = re.compile(
     rf"{_ANY_ESC}{_OPEN}(?P<level>TRACE|DEBUG|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|CRIT(?:ICAL)?|FATAL"
     rf"|Debug|Info|Warn(?:ing)?|Error|Critical|Fatal|debug|info|notice|warn(?:ing)?|error|critical|fatal)"
-    rf" *{_CLOSE}{_ANY_ESC}(?!\w)"
+    rf"(?: *[\])>])?{_ANY_ESC}(?!\w)"
 )
 _FILE = re.compile(rf"{_ANY_ESC}{_OPEN}(?P<file>[\w./\-]+\.(?:py|rs|cc|cpp|go)):(?P<line>\d+){_CLOSE}{_ANY_ESC}(?!\w)")
 _COLON = rf"{_ANY_ESC}:{_ANY_ESC}"
@@ -57,6 +57,7 @@ _KLOG = re.compile(
     r"(?P<level>[IWEFD])(?P<time>\d{4} \d\d:\d\d:\d\d\.\d{6}) +(?P<pid>\d+) (?P<file>[\w./\-]+):(?P<line>\d+)\] ?"
 )
 _KLOG_LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "D": "DEBUG"}
+_RUNTIME_TIME = re.compile(r"T.*[.,]\d{6}")
 _MAX_FIELDS = 8
 
 
@@ -80,12 +81,14 @@ def logging_format(text: str) -> Layer | None:
     """Read message and fields of a line written with another logging format, None when it is not clearly one."""
     fields: dict[str, str | int] = {}
     pos = 0
+    shout = False
     for _ in range(_MAX_FIELDS):
         found: re.Match[str] | None = None
         if "time" not in fields and (found := _TIME.match(text, pos)):
             fields["time"] = found["time"]
         elif "level" not in fields and (found := _LEVEL.match(text, pos)):
             fields["level"] = LEVELS[found["level"].lower()]
+            shout = found["level"].isupper() and "\x1b" not in found[0]
             if UVICORN.match(text[pos:]):
                 return None
         elif "file" not in fields and (found := _FILE.match(text, pos)):
@@ -112,25 +115,27 @@ def logging_format(text: str) -> Layer | None:
     if VLLM_START.match(rest):
         # The line inside has its own prefix: what stood before it is some program's mark, not a record.
         return Layer(rest, str(fields["time"])) if "time" in fields and "level" in fields else None
-    if not _is_record(fields):
+    if not _is_record(fields, shout):
         return None
     time = fields.get("time")
     return Layer(rest, str(time) if time is not None else None, fields=fields)
 
 
-def _is_record(fields: dict[str, str | int]) -> bool:
+def _is_record(fields: dict[str, str | int], shout: bool) -> bool:
     if "level" not in fields:
         return False
     if "file" in fields or "line" in fields or str(fields.get("name", "")).startswith(("vllm", "uvicorn")):
         return True
-    # Only date and time with a space between are the mark of a logging format: with a "T" it is a wrapper's time, and
-    # the level word behind it may be the line's own.
+    # A date, a "T" and six or more decimals are a container runtime's or CI's time, and the level word behind it may be
+    # the line's own.
     time = str(fields.get("time", ""))
-    return len(time) >= 17 and "T" not in time
+    if "T" in time or len(time) < 17:
+        return bool(time) and shout and not _RUNTIME_TIME.search(time)
+    return True
 
 
 def _level_first(text: str, state: State) -> Layer | None:
-    return logging_format(text)
+    return logging_format(text) if _LEVEL.match(text) else None
 
 
 def _klog(text: str, state: State) -> Layer | None:

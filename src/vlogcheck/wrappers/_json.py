@@ -172,7 +172,8 @@ def _journal(obj: Object) -> Layer | None:
         without_newline(clean(message)),
         _text(_first(obj, ("_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP"))),
         clean(container) if isinstance(container, str) else clean(source) or None,
-        partial=obj.get("CONTAINER_PARTIAL_MESSAGE") == "true",
+        # journald ends an entry at LineMax (48 KiB) as well; systemd, systemd.journal-fields(7).
+        partial=obj.get("CONTAINER_PARTIAL_MESSAGE") == "true" or obj.get("_LINE_BREAK") == "line-max",
     )
 
 

@@ -16,9 +16,7 @@ _REPLICA = re.compile(r"[-_.]\d+$")
 _KUBECTL = re.compile(rf"\[pod/(?P<pod>{_DNS})/(?P<container>{_DNS})\](?: |$)")
 _KUBETAIL = re.compile(rf"\[(?P<pod>{_POD})(?:[ /](?P<container>{_DNS}))?\](?: |$)")
 _KAIL = re.compile(rf"(?P<pod>{_DNS}/{_DNS})\[(?P<container>{_DNS})\]:(?: |$)")
-_STERN = re.compile(
-    rf"(?P<pod>{_DNS})(?:{ESC})* (?:› )?(?:{ESC})*(?P<container>{_DNS})(?P<colour>(?:{ESC})*)(?: [›|])?(?: |$)"
-)
+_STERN = re.compile(rf"(?P<pod>{_DNS})(?:{ESC})* (?:› )?(?:{ESC})*(?P<container>{_DNS})(?:{ESC})*(?: |$)")
 _RANDOM_POD = re.compile(rf"{_POD}$")
 _RESET = re.compile(r"\x1b\[0?m")
 _RAY = re.compile(rf"\((?P<tag>[^()\r\n]{{0,120}}?\bpid=\d+[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)")
@@ -30,8 +28,8 @@ _RAY_REPEATED = re.compile(
 )
 _TRAILING_ESC = re.compile(rf"{ESC}$")
 _SRUN = re.compile(r" {0,6}(?P<rank>\d{1,6}):(?: |$)")
-_MPI = re.compile(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:[ ]?")
-_TORCHRUN = re.compile(r"\[(?P<kind>default|rank)(?P<rank>\d+)\]:(?: |$)")
+_MPI = re.compile(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:")
+_TORCHRUN = re.compile(r"\[(?:(?P<kind>default)(?P<local>\d+)\]:|rank\d+\]: )")
 _BUILDKITE = re.compile(r"\x1b_bk;t=(?P<time>\d+)\x07")
 
 
@@ -116,7 +114,7 @@ def _launcher(text: str, state: State) -> Layer | None:
         return Layer(text[found.end() :], source=f"rank {found['rank']}", stream=found["stream"])
     if found := _TORCHRUN.match(text):
         # torch writes [rank3] only before tracebacks: as a source it would part them from the rest of the process.
-        return Layer(text[found.end() :], source=f"rank {found['rank']}" if found["kind"] == "default" else None)
+        return Layer(text[found.end() :], source=f"rank {found['local']}" if found["kind"] else None)
     return None
 
 

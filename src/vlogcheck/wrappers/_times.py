@@ -42,6 +42,8 @@ _RFC5424 = re.compile(
 _RFC3164 = re.compile(
     rf"<\d{{1,3}}>(?P<time>{_SYSLOG_TIME}|{_ISO}) (?:(?P<host>[\w.\-]+) )?(?P<tag>[^\s:\[\]]+)(?:\[\d+\])?:(?: |$)"
 )
+_LOGGER_PIECE = 1024
+"""logger(1) of util-linux cuts longer lines into messages of this many bytes."""
 _KAGGLE = re.compile(r"(?P<time>\d{1,7}(?:\.\d{1,3})?s)[ \t]+\d{1,7}(?:[ \t]|$)")
 _FILE_TIME = re.compile(rf"(?P<job>[^\t]{{1,200}})\t[^\t]{{1,200}}\t\ufeff?(?P<time>{_ISO})(?: |$)")
 
@@ -66,13 +68,18 @@ def _host(text: str, state: State) -> Layer | None:
     return None
 
 
+def _container(text: str, time: str) -> Layer | None:
+    """Take off the stream of a container runtime (`stdout F `) or of GitLab (`00O `) behind the time."""
+    if found := _CRI.match(text):
+        return Layer(text[found.end() :], time, stream=found["stream"], partial=found["tag"] == "P")
+    if found := _GITLAB.match(text):
+        return Layer(text[found.end() :], time)
+    return None
+
+
 def _after_time(text: str, time: str, kind: str, state: State) -> Layer:
     """Take off what may follow the time of a known wrapper."""
     if kind == "iso" and "T" in time:
-        if found := _CRI.match(text):
-            return Layer(text[found.end() :], time, stream=found["stream"], partial=found["tag"] == "P")
-        if found := _GITLAB.match(text):
-            return Layer(text[found.end() :], time)
         if found := _CLOUDWATCH.match(text):
             return Layer(text[found.end() :], time, found["stream"])
         if found := _LABELS.match(text):
@@ -84,21 +91,41 @@ def _after_time(text: str, time: str, kind: str, state: State) -> Layer:
     return Layer(text, time)
 
 
+def _record(text: str, rest: str, time: str) -> Layer | None:
+    """Read a line as a logging format's record; with a second time behind the first, the first is a wrapper's."""
+    record = logging_format(text)
+    if record and (inner := logging_format(rest)) and "time" in (inner.fields or {}):
+        return Layer(rest, time)
+    return record
+
+
 def _timed(text: str, state: State) -> Layer | None:
     found = _LEADING.match(text)
     if not found:
         return None
     kind = found.lastgroup or ""
-    if kind != "unix" and (record := logging_format(text)):
-        return record
-    return _after_time(text[found.end() :], found[kind], kind, state)
+    time, rest = found[kind], text[found.end() :]
+    if VLLM_START.match(rest):
+        return Layer(rest, time)
+    if kind == "iso" and (layer := _container(rest, time)):
+        return layer
+    if kind in ("iso", "clock") and (layer := _record(text, rest, time)):
+        return layer
+    return _after_time(rest, time, kind, state)
 
 
 def _bracketed(text: str, state: State) -> Layer | None:
     found = _BRACKETED.match(text)
     if not found:
         return None
-    return logging_format(text) or _after_time(text[found.end() :], found["time"], "bracket", state)
+    time, rest = found["time"], text[found.end() :]
+    return _record(text, rest, time) or _after_time(rest, time, "bracket", state)
+
+
+def _logger_piece(text: str) -> bool:
+    """Whether logger(1) cut a line here; a character cut in two was decoded as one replacement."""
+    size = len(text.replace("\ufffd", "?").encode("utf-8", "replace"))
+    return size == _LOGGER_PIECE or ("\ufffd" in text[-1:] and _LOGGER_PIECE - 2 <= size < _LOGGER_PIECE)
 
 
 def _syslog(text: str, state: State) -> Layer | None:
@@ -107,7 +134,8 @@ def _syslog(text: str, state: State) -> Layer | None:
         return Layer(text[found.end() :], found["time"], source or None)
     if found := _RFC3164.match(text):
         source = " ".join(part for part in (found["host"], found["tag"]) if part)
-        return Layer(text[found.end() :], found["time"], source)
+        rest = text[found.end() :]
+        return Layer(rest, found["time"], source, partial=_logger_piece(rest))
     return None
 
 
