@@ -56,14 +56,13 @@ def _attention(model: ModelConfig, settings: Settings) -> tuple[int, str | None]
         return 256, None
     if settings.use_mla:
         return _latent(model, settings)
+    if settings.cache_dtype.startswith("turboquant") and release.since("0.25.1") and not traits.is_hybrid(model):
+        # some layers stay in 16 bit: their page of 16 tokens has to fit the page of the quantised ones, counted as 8 bit
+        align = max(DEFAULT, asked or DEFAULT)
+        return align * cdiv(2 * DEFAULT, align), None
     if asked is not None:
         return asked, None
-    if settings.cache_dtype.startswith("turboquant"):
-        # the packed page has to cover the page of the layers that stay in 16 bit
-        k, _ = head_sizes(model, settings, "full")
-        packed, plain = turboquant_slot(settings.cache_dtype, k), 4 * k
-        return (DEFAULT if packed >= plain else 2 * DEFAULT), None
-    if release.since("0.31.0") and settings.device.capability // 10 == 10 and _head(model, settings) == 256:
+    if release.since("0.29.0") and settings.device.capability // 10 == 10 and _head(model, settings) == 256:
         return 128, None
     return DEFAULT, None
 
@@ -134,6 +133,8 @@ def _bytes_per_token(model: ModelConfig, settings: Settings) -> int:
         return (model.kv_lora_rank + model.qk_rope_head_dim) * settings.cache_bytes
     k, v = head_sizes(model, settings, "full")
     heads = share(kv_heads(model, "full", 0), settings.tp)
+    if settings.cache_dtype.startswith("turboquant"):
+        return heads * turboquant_slot(settings.cache_dtype, k)
     return heads * bytes_per_head(settings, k, v)
 
 

@@ -29,6 +29,7 @@ class Device:
         capability: compute capability ×10 (90 for Hopper).
         memory: bytes the driver reports, or the nominal size where only that is known.
         assumption: what was assumed about it, ``None`` when nothing was.
+
     """
 
     name: str

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from vlogcheck.budget._layer import LayerSpec
 from vlogcheck.budget._pattern import ATTENTION_KINDS, layer_kinds
+from vlogcheck.budget._settings import Settings
 from vlogcheck.budget._values import ModelConfigError, as_int
+from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.kinds import BUILDERS, Context
 from vlogcheck.budget.model import ModelConfig, load_model_config
 
@@ -21,6 +23,8 @@ class Drafted:
 
     specs: tuple[LayerSpec, ...] = ()
     assumptions: tuple[str, ...] = ()
+    retained: int = 0
+    """Tokens sliding layers keep below their window because several MTP modules read ahead (0.28.0 on)."""
 
 
 def draft_specs(context: Context) -> Drafted:
@@ -28,6 +32,7 @@ def draft_specs(context: Context) -> Drafted:
 
     Raises:
         ModelConfigError: the speculative config or the drafter's configuration cannot be meant.
+
     """
     spec = context.settings.options.speculative_config
     if not spec or context.settings.release.before("0.8.0"):
@@ -37,12 +42,10 @@ def draft_specs(context: Context) -> Drafted:
         return Drafted()
     if method.endswith("mtp"):
         return _mtp(context)
-    drafter = _drafter(spec.get("model"), context.model)
+    drafter = find_drafter(spec.get("model"), context.model)
     if drafter is None:
-        one = _last_attention(context)
-        layers = 1 if method.startswith("eagle") else 0
-        said = f"drafter's configuration not found: {layers} layer(s) shaped like the target's assumed"
-        return Drafted((one,) * layers, (said,))
+        said = "drafter's configuration not found: one layer shaped like the target's assumed, as EAGLE heads have"
+        return Drafted((_last_attention(context),), (said,))
     if method.startswith("eagle") or method in {"dflash", "dspark"}:
         drafter = _as_decoder(drafter)
     inner = replace(context, model=drafter, settings=_drafter_settings(context, spec, drafter))
@@ -74,7 +77,23 @@ def _mtp(context: Context) -> Drafted:
     stated = model.num_nextn_layers
     one = _mtp_layer(context)
     notes = () if stated else ("number of MTP modules not stated: 1 assumed",)
-    return Drafted(one * (stated or 1), notes)
+    modules = stated or 1
+    settings = context.settings
+    ahead = min(modules, settings.num_speculative_tokens) > 1 and settings.release.since("0.28.0")
+    return Drafted(one * modules, notes, settings.num_speculative_tokens - 1 if ahead else 0)
+
+
+def unknown_drafter(model: ModelConfig, options: ServeOptions) -> str | None:
+    """Return why a drafter's caches cannot be known: a whole draft model without its configuration."""
+    spec = options.speculative_config
+    if not spec:
+        return None
+    method = _method(spec, model)
+    if method in _NO_CACHE or method.endswith("mtp") or method.startswith("eagle"):
+        return None
+    if find_drafter(spec.get("model"), model) is None:
+        return f"the configuration of the drafter ({method}) was not found"
+    return None
 
 
 def _mtp_layer(context: Context) -> tuple[LayerSpec, ...]:
@@ -95,7 +114,7 @@ def _last_attention(context: Context) -> LayerSpec:
     raise ModelConfigError("the model has no attention layer to shape a drafter after")
 
 
-def _drafter(name: object, target: ModelConfig) -> ModelConfig | None:
+def find_drafter(name: object, target: ModelConfig) -> ModelConfig | None:
     """Find the drafter's configuration: given as an object, a path, or a name beside the target's own file."""
     if isinstance(name, Mapping):
         return load_model_config(name)
@@ -118,7 +137,7 @@ def _as_decoder(drafter: ModelConfig) -> ModelConfig:
     return load_model_config(inner) if isinstance(inner, Mapping) and inner else drafter
 
 
-def _drafter_settings(context: Context, spec: Mapping[str, object], drafter: ModelConfig):  # type: ignore[no-untyped-def]
+def _drafter_settings(context: Context, spec: Mapping[str, object], drafter: ModelConfig) -> Settings:
     settings = context.settings
     tp = spec.get("draft_tensor_parallel_size")
     if tp is not None:

@@ -22,6 +22,7 @@ class PlanError:
         needed_gib: the same as vLLM prints it.
         available_gib: the same as vLLM prints it.
         estimated_max_model_len: the length vLLM says would fit; ``None`` where it says none.
+
     """
 
     kind: str
@@ -75,5 +76,5 @@ def too_long_v0(length: int, usable: int) -> PlanError:
 
 
 def not_supported(message: str) -> PlanError:
-    """vLLM refuses the combination whatever the memory."""
+    """VLLM refuses the combination whatever the memory."""
     return PlanError("not_supported", message)

@@ -111,6 +111,7 @@ def human_int(name: str, value: object, *, binary_suffixes: bool = False) -> int
 
     Raises:
         FlagError: not such a number, or one beyond 2**60.
+
     """
     flag = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from vlogcheck.budget._layer import CHUNKED, FULL, FULL_KINDS, MAMBA, MLA, SLIDING, SLIDING_MLA, UNIFORM, LayerSpec, cdiv
+from vlogcheck.budget._layer import (
+    CHUNKED,
+    FULL,
+    FULL_KINDS,
+    MAMBA,
+    MLA,
+    SLIDING,
+    SLIDING_MLA,
+    UNIFORM,
+    LayerSpec,
+    cdiv,
+)
 from vlogcheck.budget._packing import best_repeats, page_counts
 from vlogcheck.budget._settings import Settings
 from vlogcheck.budget.specs import Layer
@@ -23,6 +34,7 @@ class Group:
         layers: the members' numbers, in vLLM's order.
         specs: one spec per member.
         uniform_type: whether the members differ in page size and are kept side by side in one group.
+
     """
 
     layers: tuple[int, ...]
@@ -42,7 +54,7 @@ class Group:
 
     @property
     def kind(self) -> str:
-        """vLLM's class name of the group's spec."""
+        """VLLM's class name of the group's spec."""
         return UNIFORM if self.uniform_type else self.spec.kind
 
     @property
@@ -75,6 +87,7 @@ def make_groups(layers: Sequence[Layer], settings: Settings) -> list[Group]:
 
     Raises:
         CannotGroupError: vLLM would refuse.
+
     """
     entries = [(layer.number, layer.spec) for layer in layers]
     if settings.hybrid_disabled:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from vlogcheck.budget import _traits
+from vlogcheck.budget._drafts import unknown_drafter
 from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.model import ModelConfig, ModelConfigError
 from vlogcheck.budget.releases import Release
@@ -44,6 +46,8 @@ def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) 
         return "encoder-decoder models other than Whisper are not modelled"
     if "hybrid_layer_pattern" in model.text or values.has("swa_num_key_value_heads"):
         return "layers with their own number of KV heads are not modelled"
+    if options.kv_cache_dtype_skip_layers:
+        return "layers excluded from KV-cache quantisation are not modelled"
     if values.has("dual_chunk_attention_config"):
         return "dual-chunk attention is not modelled"
     if model.text_model_type == "deepseek_v4":
@@ -52,7 +56,11 @@ def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) 
         return None
     if values.has("rswa_window"):
         return "R-SWA layers are not modelled"
+    if (drafter := unknown_drafter(model, options)) is not None:
+        return drafter
     if is_known_name(model):
+        if release.before("0.10.0") and _traits.has_state(model):
+            return "state layers before 0.10.0 were kept outside the KV cache"
         return None
     exotic = [key for key in _EXOTIC if model.text.get(key) not in (None, [], {}, 0)]
     if exotic:

@@ -52,6 +52,7 @@ class LayerSpec:
         mode: ``none``, ``align`` or ``all`` for states: how many of them prefix caching keeps.
         retained: tokens a sliding layer keeps below its window (several MTP modules).
         variant: what else keeps two specs from being equal (state type, cache layout name).
+
     """
 
     kind: str

@@ -13,6 +13,7 @@ def stages(layers: int, ranks: int, release: Release, env: Mapping[str, str]) ->
 
     Raises:
         ModelConfigError: ``VLLM_PP_LAYER_PARTITION`` is no list of counts, or does not fit.
+
     """
     asked = env.get("VLLM_PP_LAYER_PARTITION")
     if asked and ranks > 1:

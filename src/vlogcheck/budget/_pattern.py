@@ -38,6 +38,7 @@ def layer_kinds(model: ModelConfig) -> Layers:
 
     Raises:
         ModelConfigError: the pattern is missing, names an unknown kind or does not fit the number of layers.
+
     """
     kind = model.text_model_type
     if model.is_encoder_decoder:
@@ -83,14 +84,12 @@ def whole_model_window(model: ModelConfig) -> int | None:
         values.flag("use_sliding_window")
     ):
         return None
-    if model.text_model_type == "mistral" and "sliding_window" not in model.text:
-        return 4096  # the configuration class's own default
     return model.sliding_window
 
 
 def _windowless(model: ModelConfig, layers: Layers) -> Layers:
     """Without a window the layers that would slide do not."""
-    if model.sliding_window is None and model.text_model_type not in _EVERY_NTH:
+    if model.sliding_window is None:
         return tuple(tuple("full" if kind == "sliding" else kind for kind in layer) for layer in layers)
     return layers
 
@@ -102,6 +101,11 @@ def _named(model: ModelConfig, listed: tuple[str, ...]) -> Layers:
         return tuple(_TYPE_NAMES[name] for name in listed[: model.num_layers])
     except KeyError as error:
         raise ModelConfigError(f"layer type {str(error.args[0])[:40]!r} is not known") from None
+
+
+def _mamba2_named(model: ModelConfig, listed: tuple[str, ...]) -> Layers:
+    """The model's linear layers are Mamba-2 ones, whatever name the list gives them."""
+    return tuple(tuple("mamba2" if k == "gdn" else k for k in layer) for layer in _named(model, listed))
 
 
 def _every_nth(model: ModelConfig, default: int) -> Layers:
@@ -143,14 +147,14 @@ def _jamba(model: ModelConfig) -> Layers:
 
 def _indices(model: ModelConfig) -> Layers:
     if model.layer_types is not None:
-        return _named(model, model.layer_types)
+        return _mamba2_named(model, model.layer_types)
     full = set(model.values.integers("attn_layer_indices") or [])
     return tuple(("full",) if i in full else ("mamba2",) for i in range(model.num_layers))
 
 
 def _nemotron_h(model: ModelConfig) -> Layers:
     if model.layer_types is not None and not model.values.has("hybrid_override_pattern"):
-        return _named(model, model.layer_types)
+        return _mamba2_named(model, model.layer_types)
     letters = {"M": ("mamba2",), "*": ("full",), "-": (), "E": ()}
     pattern = model.values.text("hybrid_override_pattern") or ""
     if len(pattern) != model.num_layers or set(pattern) - letters.keys():

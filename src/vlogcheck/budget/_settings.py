@@ -79,6 +79,7 @@ def resolve(model: ModelConfig, options: ServeOptions, release: Release, env: Ma
 
     Raises:
         ModelConfigError: the config or an option has a value the plan cannot follow.
+
     """
     notes: list[str] = []
     for note in (release.assumption, device.assumption):
@@ -90,9 +91,13 @@ def resolve(model: ModelConfig, options: ServeOptions, release: Release, env: Ma
     length = options.max_model_len
     if length is None or length == -1:
         length = model.default_max_model_len(release)
+        if options.disable_sliding_window and model.sliding_window is not None:
+            length = min(length, model.sliding_window)
         if options.max_model_len is None:
             notes.append(f"--max-model-len not given: {length} from the model's config")
     seqs = options.max_num_seqs or default_max_num_seqs(release, device)
+    if options.max_num_seqs is None and options.pipeline_parallel_size > 1 and release.before("0.9.1"):
+        seqs = 256
     batched = options.max_num_batched_tokens
     if batched is None:
         batched = _default_batched(model, options, release, device, length, seqs)
@@ -100,7 +105,9 @@ def resolve(model: ModelConfig, options: ServeOptions, release: Release, env: Ma
     prefix = _prefix_caching(model, options, release)
     use_mla = traits.is_mla(model, release) and env.get("VLLM_MLA_DISABLE", "0").strip() not in {"1", "true", "True"}
     spec = options.speculative_config or {}
-    tokens = spec.get("num_speculative_tokens", 0) or 0
+    tokens = spec.get("num_speculative_tokens") or 0
+    if spec and not tokens and str(spec.get("method") or "mtp").endswith("mtp"):
+        tokens = model.num_nextn_layers or 1
     if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens <= 1024:
         raise ModelConfigError(f"speculative config: num_speculative_tokens must be a count, not {str(tokens)[:40]!r}")
     return Settings(
@@ -168,8 +175,8 @@ def _default_batched(
     if release.before("0.8.0"):
         return max(length, 2048) if options.enable_chunked_prefill is not True else 2048
     batched = default_batched_tokens(release, device)
-    if options.pipeline_parallel_size > 1 and release.before("0.9.1"):
-        batched = 2048  # pipelines ran on the older engine's defaults
+    if options.pipeline_parallel_size > 1 and release.before("0.9.1"):  # the older engine's defaults
+        return 2048 if length > 32768 else max(length, 2048)
     if options.enable_chunked_prefill is False:
         batched = max(length, batched)
     if options.performance_mode == "throughput" and release.since("0.16.0"):
@@ -184,10 +191,14 @@ def _prefix_caching(model: ModelConfig, options: ServeOptions, release: Release)
     if traits.is_pooling(model) or model.is_encoder_decoder or release.before("0.8.0"):
         return bool(options.enable_prefix_caching) and not stateful
     if stateful:
-        if not hybrid or release.before("0.11.1"):
-            return bool(options.enable_prefix_caching) and release.since("0.11.1")
+        if release.before("0.11.1"):
+            return False
+        if release.before("0.15.1") and not traits.caches_every_state(model):
+            return False
+        if not hybrid:
+            return bool(options.enable_prefix_caching)
         if options.enable_prefix_caching is None:
-            return release.since("0.27.1")
+            return release.since("0.28.0")
         return options.enable_prefix_caching
     return options.enable_prefix_caching is not False
 
@@ -199,7 +210,7 @@ def _mamba_mode(model: ModelConfig, options: ServeOptions, release: Release, pre
         return "all"
     if options.mamba_cache_mode in {"all", "align"} and (release.before("0.32.0") or options.mamba_cache_mode == "align"):
         return options.mamba_cache_mode
-    if release.since("0.20.2"):
+    if release.since("0.28.0"):
         return "align"
     return "all" if traits.caches_every_state(model) else "align"
 
@@ -216,9 +227,7 @@ def _in_flight(
     asynchronous = options.async_scheduling
     if asynchronous is None:
         asynchronous = not traits.is_pooling(model)
-        if spec and method in {"ngram", "suffix", "medusa", "mlp_speculator", "custom_class", "extract_hidden_states"}:
-            asynchronous = False
-        elif spec.get("disable_padded_drafter_batch") is True or (pp > 1 and not v2 and release.since("0.31.0")):
+        if (spec and method in {"ngram", "suffix", "medusa", "mlp_speculator", "custom_class", "extract_hidden_states"}) or spec.get("disable_padded_drafter_batch") is True or (pp > 1 and not v2 and release.since("0.31.0")):
             asynchronous = False
     if not asynchronous:
         return pp * batched

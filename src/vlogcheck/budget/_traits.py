@@ -20,11 +20,17 @@ _MLA_TYPES = frozenset({
     "bailing_hybrid", "deepseek_vl_v2",
 })  # fmt: skip
 
-#: Architectures of models that embed, rank or classify: they keep no KV cache between steps.
+#: Architectures of models that embed, rank or classify.
 _POOLING_ENDINGS = (
     "ForSequenceClassification", "ForTokenClassification", "ForMaskedLM", "EmbeddingModel", "ForRewardModel",
     "BertModel", "RobertaModel",
 )  # fmt: skip
+
+#: Model types whose attention looks both ways: nothing is kept between steps.
+_ENCODER_TYPES = frozenset({
+    "bert", "roberta", "xlm-roberta", "modernbert", "nomic_bert", "distilbert", "albert", "electra", "deberta", "deberta-v2",
+    "new", "gte", "jina_bert", "mpnet", "camembert",
+})  # fmt: skip
 
 #: Connectors whose classes can follow several KV-cache groups, with the first release read that says so.
 _GROUP_CONNECTORS = {
@@ -49,7 +55,12 @@ def is_mla(model: ModelConfig, release: Release) -> bool:
 
 def is_pooling(model: ModelConfig) -> bool:
     """Whether the architecture is one that vLLM serves without generating."""
-    return (model.architecture or "").endswith(_POOLING_ENDINGS)
+    return (model.architecture or "").endswith(_POOLING_ENDINGS) or is_encoder_only(model)
+
+
+def is_encoder_only(model: ModelConfig) -> bool:
+    """Whether the model keeps no KV cache at all."""
+    return (model.text_model_type or model.model_type) in _ENCODER_TYPES
 
 
 def has_state(model: ModelConfig) -> bool:
@@ -68,10 +79,9 @@ def has_chunked(model: ModelConfig, release: Release) -> bool:
 
 
 def caches_every_state(model: ModelConfig) -> bool:
-    """Whether the model class supported keeping every block's state (``supports_mamba_prefix_caching``, to 0.19.1)."""
+    """Whether the model class supported keeping every block's state (``supports_mamba_prefix_caching``, to 0.27.1)."""
     return model.text_model_type in {
-        "mamba", "mamba2", "falcon_mamba", "jamba", "bamba", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2", "lfm2",
-        "lfm2_moe",
+        "mamba", "mamba2", "falcon_mamba", "jamba", "bamba", "nemotron_h", "granitemoehybrid", "falcon_h1", "zamba2",
     }  # fmt: skip
 
 

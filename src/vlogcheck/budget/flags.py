@@ -97,6 +97,7 @@ def parse_serve_flags(argv: Sequence[str]) -> ServeOptions:
 
     Raises:
         FlagError: a known flag lacks its value or has one that cannot be meant.
+
     """
     words = [str(word) for word in argv]
     if words[:2] == ["vllm", "serve"]:
@@ -150,6 +151,7 @@ def options_from_mapping(given: Mapping[str, Any]) -> ServeOptions:
 
     Raises:
         FlagError: a known option has a value that cannot be meant.
+
     """
     chosen: dict[str, Any] = {}
     unused: dict[str, Any] = {}

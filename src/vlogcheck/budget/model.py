@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from vlogcheck.budget._defaults import filled_keys, with_class_defaults
 from vlogcheck.budget._values import MAX_LAYERS, ModelConfigError, Values, as_int
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class ModelConfig:
         raw: the whole JSON object, read-only.
         text: the language model's own part of it (the same object where nothing is nested), read-only.
         directory: the directory the file was read from, where there is one (weights may lie beside it).
+        filled: keys the configuration leaves out whose values are its class's defaults.
 
     Every accessor may raise :class:`ModelConfigError` for a value of the wrong type or of an impossible size.
 
@@ -61,6 +63,7 @@ class ModelConfig:
     raw: Mapping[str, Any]
     text: Mapping[str, Any]
     directory: Path | None = field(default=None)
+    filled: tuple[str, ...] = ()
 
     @cached_property
     def values(self) -> Values:
@@ -120,7 +123,7 @@ class ModelConfig:
     @cached_property
     def hidden_size(self) -> int:
         """Width of the residual stream, in elements."""
-        return self.values.need("hidden_size", "n_embd", "d_model", "dim", minimum=1)
+        return self.values.need("hidden_size", "n_embd", "n_embed", "d_model", "dim", minimum=1)
 
     @cached_property
     def num_attention_heads(self) -> int:
@@ -389,4 +392,8 @@ def _build(content: Mapping[str, Any], directory: Path | None) -> ModelConfig:
         raise ModelConfigError("the model configuration is an empty object")
     raw = MappingProxyType(dict(content))
     text = _text_part(raw)
-    return ModelConfig(raw, raw if text is raw else MappingProxyType(dict(text)), directory)
+    if text is raw:
+        raw = text = MappingProxyType(with_class_defaults(content))
+    else:
+        text = MappingProxyType(with_class_defaults(text))
+    return ModelConfig(raw, text, directory, tuple(filled_keys(_text_part(content))))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from vlogcheck.budget import _settings, _traits
 from vlogcheck.budget._device import parse_device
 from vlogcheck.budget._errors import PlanError, not_supported
 from vlogcheck.budget._grouping import CannotGroupError, Group
-from vlogcheck.budget._known import unknown_reason
+from vlogcheck.budget._known import is_known_name, unknown_reason
 from vlogcheck.budget._settings import Settings
 from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.model import ModelConfig, ModelConfigError
@@ -32,6 +32,7 @@ class UnknownArchitecture:
         architecture: the name the configuration gives.
         reason: what is not known about it.
         checkable: what can still be checked without knowing the layers.
+
     """
 
     architecture: str | None
@@ -64,6 +65,7 @@ class KVPlan:
         tokens_interval: tokens for it.
         assumptions: everything that was assumed rather than given.
         unknown: set where the architecture is not modelled; then everything else is empty.
+
     """
 
     num_blocks: int | None = None
@@ -131,6 +133,7 @@ def plan(
 
     Raises:
         ModelConfigError: the configuration or an option has a value that cannot be followed.
+
     """
     options = options or ServeOptions()
     env = MappingProxyType(dict(env or {}))
@@ -140,7 +143,7 @@ def plan(
         return KVPlan(unknown=UnknownArchitecture(model.architecture, reason))
     settings = _settings.resolve(model, options, found, env, parse_device(device, total_memory))
     notes = list(settings.assumptions)
-    if _traits.is_pooling(model):
+    if _traits.is_encoder_only(model):
         return KVPlan(1, max_model_len=settings.max_model_len, assumptions=tuple(notes), settings=settings)
     layers = build_layers(model, settings)
     notes.extend(layers.assumptions)
@@ -169,8 +172,6 @@ def plan(
 
 
 def _filled(base: KVPlan, low: PoolResult, high: PoolResult | None) -> KVPlan:
-    from dataclasses import replace
-
     blocks = tokens = None
     other = low if high is None else high
     if low.num_blocks is not None and other.num_blocks is not None:
@@ -214,8 +215,7 @@ def _least(values: Sequence[int | Interval]) -> Interval:
 
 
 def _notes(model: ModelConfig) -> list[str]:
-    from vlogcheck.budget._known import is_known_name
-
+    filled = [f"config leaves out {', '.join(model.filled)}: its class's defaults assumed"] if model.filled else []
     if is_known_name(model):
-        return []
-    return [f"architecture {model.architecture or 'not named'} is not known by name: plain attention in every layer assumed"]
+        return filled
+    return [*filled, f"architecture {model.architecture or 'not named'} is not known by name: plain attention in every layer assumed"]

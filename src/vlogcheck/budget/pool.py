@@ -29,6 +29,7 @@ class PoolResult:
         concurrency: the printed maximum concurrency.
         length: the context length used (fitted where ``--max-model-len -1`` asked for it).
         error: vLLM's refusal.
+
     """
 
     num_blocks: int | None
@@ -57,6 +58,7 @@ class Pool:
 
     Raises:
         CannotGroupError: vLLM would refuse the layers whatever the bytes.
+
     """
 
     def __init__(self, layers: ModelLayers, settings: Settings) -> None:

@@ -36,6 +36,7 @@ class Release:
         text: the version as it was given, or the newest known one.
         version: what is compared; a nightly counts as the release it leads to.
         assumption: why another version than the given one is followed, ``None`` when it is the given one's.
+
     """
 
     text: str

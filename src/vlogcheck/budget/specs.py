@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vlogcheck.budget import _blocksize, _drafts
-from vlogcheck.budget._layer import LayerSpec
+from vlogcheck.budget._layer import SLIDING, LayerSpec
 from vlogcheck.budget._partition import stages
 from vlogcheck.budget._pattern import STATE_KINDS, layer_kinds
 from vlogcheck.budget._settings import Settings
@@ -25,6 +25,7 @@ class Layer:
         stage: the pipeline stage that holds it.
         spec: what it keeps.
         draft: whether it belongs to the drafter.
+
     """
 
     number: int
@@ -49,6 +50,7 @@ class ModelLayers:
         layers: all of them.
         stages: how many pipeline stages there are.
         assumptions: what was assumed on the way.
+
     """
 
     layers: tuple[Layer, ...]
@@ -70,11 +72,14 @@ def build_layers(model: ModelConfig, settings: Settings) -> ModelLayers:
 
     Raises:
         ModelConfigError: the configuration lacks something or cannot be split as asked.
+
     """
     sizes = _blocksize.choose(model, settings)
     context = Context(model, settings, sizes.attention, sizes.state, sizes.state_page)
     notes = [sizes.assumption] if sizes.assumption else []
     kinds = layer_kinds(model)
+    if settings.options.disable_sliding_window:
+        kinds = tuple(tuple("full" if kind == "sliding" else kind for kind in layer) for layer in kinds)
     counts = stages(len(kinds), settings.pp, settings.release, settings.env)
     found: list[tuple[int, bool, LayerSpec]] = []
     first = 0
@@ -90,11 +95,17 @@ def build_layers(model: ModelConfig, settings: Settings) -> ModelLayers:
     layers = [Layer(number, stage, spec) for number, (stage, _, spec) in enumerate(found)]
     drafted = _drafts.draft_specs(context)
     notes.extend(drafted.assumptions)
+    if drafted.retained:
+        layers = [replace(layer, spec=_retaining(layer.spec, drafted.retained)) for layer in layers]
     last = settings.pp - 1
     layers.extend(
         Layer(len(layers) + offset, last, spec, draft=True) for offset, spec in enumerate(drafted.specs)
     )
     return ModelLayers(tuple(layers), settings.pp, tuple(notes))
+
+
+def _retaining(spec: LayerSpec, tokens: int) -> LayerSpec:
+    return replace(spec, retained=tokens) if spec.kind == SLIDING else spec
 
 
 def _registered(kinds: tuple[str, ...]) -> list[str]:

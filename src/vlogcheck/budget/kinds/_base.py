@@ -22,6 +22,7 @@ class Context:
         block_size: tokens per block of the attention layers.
         state_block_size: tokens between kept states.
         state_page: bytes a state's page is padded to, ``None`` without padding.
+
     """
 
     model: ModelConfig

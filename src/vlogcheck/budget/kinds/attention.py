@@ -7,6 +7,7 @@ from dataclasses import replace
 from vlogcheck.budget._layer import CHUNKED, CROSS, FULL, SLIDING, LayerSpec
 from vlogcheck.budget._pattern import whole_model_window
 from vlogcheck.budget._settings import Settings
+from vlogcheck.budget._traits import is_hybrid
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.kinds._base import Context, builds, share
 from vlogcheck.budget.model import ModelConfig
@@ -112,7 +113,8 @@ def full(context: Context, index: int) -> LayerSpec:
     settings = context.settings
     if settings.cache_dtype.startswith("turboquant"):
         layers = context.model.num_layers
-        if 2 <= index < layers - 2:
+        edge = min(2, layers // 2)
+        if edge <= index < layers - edge or is_hybrid(context.model):
             slot = turboquant_slot(settings.cache_dtype, spec.head_size)
             return replace(spec, content_bytes=spec.num_kv_heads * slot, variant=settings.cache_dtype)
         element = settings.dtype
@@ -129,14 +131,20 @@ def sliding(context: Context, index: int) -> LayerSpec:
     if window is None and isinstance(windows, list):
         window = next((w for w in windows if isinstance(w, int) and w > 0), None)
     if window is None:
-        defaults = {"gemma2": 4096, "gemma3": 4096, "gemma3_text": 4096, "gemma3n": 512, "gemma3n_text": 512,
-                    "gemma4_text": 512, "cohere2": 4096, "olmo3": 4096, "exaone4": 4096, "gpt_oss": 128}  # fmt: skip
-        window = defaults.get(model.text_model_type)
-    if window is None:
         raise ModelConfigError("config lacks 'sliding_window'")
     if model.text_model_type == "cohere2" and settings.release.since("0.29.0"):
         window += 1  # the layer sees itself besides the window
-    return replace(attention_spec(context, "sliding", index), kind=SLIDING, window=window)
+    spec = attention_spec(context, "sliding", index)
+    size = spec.block_size
+    if settings.release.since("0.25.1") and settings.release.before("0.30.0") and not size_by_head(context):
+        size = min(size, 16)  # these releases gave sliding layers the backend's smallest block
+    return replace(spec, kind=SLIDING, window=window, block_size=size)
+
+
+def size_by_head(context: Context) -> bool:
+    """Whether the attention backend fixes the block size for this head size (FlashAttention 4 with 256 on Blackwell)."""
+    settings = context.settings
+    return settings.release.since("0.29.0") and settings.device.capability // 10 == 10 and context.model.head_dim == 256
 
 
 @builds("chunked")

@@ -32,6 +32,7 @@ def state_of(kind: str, model: ModelConfig, settings: Settings) -> State:
 
     Raises:
         ModelConfigError: the config lacks a size, or the tensor-parallel size does not divide one.
+
     """
     return _STATES[kind](model, settings)
 
@@ -74,7 +75,7 @@ def _conv_type(settings: Settings) -> str:
 def _state_type(model: ModelConfig, settings: Settings) -> str:
     chosen = settings.options.mamba_ssm_cache_dtype
     kind = model.text_model_type
-    if chosen == "auto" and kind == "nemotron_h" and settings.release.since("0.11.1"):
+    if chosen == "auto" and kind == "nemotron_h" and settings.release.since("0.13.0"):
         chosen = model.values.text("mamba_ssm_cache_dtype") or "float32"
     elif chosen == "auto" and kind.startswith("qwen3_5"):
         chosen = model.values.text("mamba_ssm_dtype") or "auto"
