@@ -1,3 +1,3 @@
-"""The expected ledger: what vLLM computes from a model's configuration, its flags and the bytes left for the KV cache."""
+"""The expected ledger: what vLLM computes from a model's configuration, its flags and the card."""
 
 from __future__ import annotations

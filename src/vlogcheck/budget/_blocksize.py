@@ -1,6 +1,7 @@
 """The block size vLLM settles on: the flag, the attention backend's, and what a hybrid model's states need.
 
-Sources: ``Platform.update_block_size_for_backend`` (0.18.1 on), ``check_and_update_config`` of vllm/platforms/cuda.py and
+Sources: ``Platform.update_block_size_for_backend`` (0.18.1 on), ``check_and_update_config`` of vllm/platforms/cuda.py
+and
 ``HybridAttentionMambaModelConfig`` of vllm/model_executor/models/config.py (before).
 """
 
@@ -8,15 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import lcm
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget import _traits as traits
 from vlogcheck.budget._layer import cdiv
 from vlogcheck.budget._pattern import STATE_KINDS, layer_kinds
-from vlogcheck.budget._settings import Settings
 from vlogcheck.budget.kinds._base import share
 from vlogcheck.budget.kinds.attention import bytes_per_head, head_sizes, kv_heads, turboquant_slot
 from vlogcheck.budget.kinds.state import state_of
-from vlogcheck.budget.model import ModelConfig
+
+if TYPE_CHECKING:
+    from vlogcheck.budget._settings import Settings
+    from vlogcheck.budget.model import ModelConfig
 
 #: Tokens per block on CUDA when nothing asks for more.
 DEFAULT = 16
@@ -50,14 +54,15 @@ def _pure_state_block(settings: Settings, chosen: int, length: int) -> int:
 
 
 def _attention(model: ModelConfig, settings: Settings) -> tuple[int, str | None]:
-    """The block size before states are looked at, and what was assumed for it."""
+    """Return the block size before states are looked at, and what was assumed for it."""
     release, asked = settings.release, settings.options.block_size
     if model.text_model_type == "deepseek_v4":
         return 256, None
     if settings.use_mla:
         return _latent(model, settings)
     if settings.cache_dtype.startswith("turboquant") and release.since("0.25.1") and not traits.is_hybrid(model):
-        # some layers stay in 16 bit: their page of 16 tokens has to fit the page of the quantised ones, counted as 8 bit
+        # some layers stay in 16 bit: their page of 16 tokens has to fit the page of the quantised ones, counted as 8
+        # bit
         align = max(DEFAULT, asked or DEFAULT)
         return align * cdiv(2 * DEFAULT, align), None
     if asked is not None:

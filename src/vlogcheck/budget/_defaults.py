@@ -1,13 +1,16 @@
 """Values a configuration may leave out because they are the defaults of its class in transformers.
 
-Nested text configurations often do (``gemma-3-4b-it`` names no heads, ``llava-1.5`` not even its layers). Only absent keys are
+Nested text configurations often do (``gemma-3-4b-it`` names no heads, ``llava-1.5`` not even its layers). Only absent
+keys are
 filled, only for model types listed here, and only the keys that decide sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _GEMMA3 = {
     "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26, "num_attention_heads": 8,

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 #: (part of the name, compute capability ×10, nominal memory in bytes); the first that occurs in the name counts.
 _CARDS = (
     ("gb300", 103, 288 << 30), ("b300", 103, 288 << 30), ("gb200", 100, 186 << 30), ("b200", 100, 178 << 30),
-    ("gh200", 90, 96 << 30), ("h200", 90, 141 << 30), ("h100", 90, 80 << 30), ("h800", 90, 80 << 30), ("h20", 90, 96 << 30),
+    ("gh200", 90, 96 << 30), ("h200", 90, 141 << 30), ("h100", 90, 80 << 30), ("h800", 90, 80 << 30), ("h20", 90,
+    96 << 30),
     ("a100", 80, 80 << 30), ("a800", 80, 80 << 30), ("a30", 80, 24 << 30), ("a40", 86, 48 << 30), ("a10", 86, 24 << 30),
-    ("a6000", 86, 48 << 30), ("a5000", 86, 24 << 30), ("rtx 3090", 86, 24 << 30), ("l40", 89, 48 << 30), ("l20", 89, 48 << 30),
+    ("a6000", 86, 48 << 30), ("a5000", 86, 24 << 30), ("rtx 3090", 86, 24 << 30), ("l40", 89, 48 << 30), ("l20", 89,
+    48 << 30),
     ("l4", 89, 24 << 30), ("rtx 4090", 89, 24 << 30), ("6000 ada", 89, 48 << 30), ("rtx 5090", 120, 32 << 30),
     ("pro 6000", 120, 96 << 30), ("gb10", 121, 120 << 30), ("spark", 121, 120 << 30), ("thor", 110, 122 << 30),
     ("v100", 70, 32 << 30), ("t4", 75, 16 << 30),
@@ -47,7 +49,7 @@ _DEFAULT = Device("h100", 90, 80 << 30, "card not given: an H100-class one (comp
 
 
 def parse_device(text: str | None, memory: int | None = None) -> Device:
-    """Read a card from its name (``NVIDIA H100 80GB HBM3``, also with ``sm90`` or bytes in it) and its memory in bytes."""
+    """Read a card from its name (``NVIDIA H100 80GB HBM3``, ``sm90`` or bytes may be in it) and its memory in bytes."""
     if text is None or not text.strip():
         if memory is None:
             return _DEFAULT

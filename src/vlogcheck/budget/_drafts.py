@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vlogcheck.budget._layer import LayerSpec
 from vlogcheck.budget._pattern import ATTENTION_KINDS, layer_kinds
-from vlogcheck.budget._settings import Settings
 from vlogcheck.budget._values import ModelConfigError, as_int
-from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.kinds import BUILDERS, Context
 from vlogcheck.budget.model import ModelConfig, load_model_config
+
+if TYPE_CHECKING:
+    from vlogcheck.budget._layer import LayerSpec
+    from vlogcheck.budget._settings import Settings
+    from vlogcheck.budget.flags import ServeOptions
 
 _NO_CACHE = frozenset({"ngram", "ngram_gpu", "[ngram]", "medusa", "mlp_speculator", "suffix", "custom_class"})
 
@@ -104,7 +107,7 @@ def _mtp_layer(context: Context) -> tuple[LayerSpec, ...]:
 
 
 def _last_attention(context: Context) -> LayerSpec:
-    """The spec of the target's last full-attention layer."""
+    """Return the spec of the target's last full-attention layer."""
     kinds = layer_kinds(context.model)
     for wanted in (frozenset({"full", "mla", "sparse"}), ATTENTION_KINDS):
         for index in range(len(kinds) - 1, -1, -1):

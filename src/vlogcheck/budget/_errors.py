@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from vlogcheck.budget.releases import Release
+if TYPE_CHECKING:
+    from vlogcheck.budget.releases import Release
 
 _GIB = 1 << 30
 
@@ -47,7 +49,9 @@ def no_memory(release: Release, available: int, *, auto: bool = False) -> PlanEr
         if auto
         else "No available memory for the cache blocks."
     )
-    return PlanError("no_kv_cache_memory", message, available_bytes=available, available_gib=printed_gib(release, available))
+    return PlanError(
+        "no_kv_cache_memory", message, available_bytes=available, available_gib=printed_gib(release, available)
+    )
 
 
 def too_long(release: Release, length: int, needed: int, available: int, estimate: int) -> PlanError:
@@ -56,8 +60,8 @@ def too_long(release: Release, length: int, needed: int, available: int, estimat
     label = "GB" if release.before("0.8.3") else "GiB"
     need, have = printed_gib(release, needed), printed_gib(release, available)
     message = (
-        f"To serve at least one request with the {who} max seq len ({length}), ({need} {label} KV cache is needed, which is "
-        f"larger than the available KV cache memory ({have} {label})."
+        f"To serve at least one request with the {who} max seq len ({length}), ({need} {label} KV cache is needed, "
+        f"which is larger than the available KV cache memory ({have} {label})."
     )
     # 0.8.4 to 0.9.0.1 computed the estimate and lost it on the way into the message
     stated = estimate if estimate > 0 and release.since("0.9.1") else None
@@ -67,10 +71,10 @@ def too_long(release: Release, length: int, needed: int, available: int, estimat
 
 
 def too_long_v0(length: int, usable: int) -> PlanError:
-    """The V0 engine's check, in tokens."""
+    """Return the V0 engine's check, in tokens."""
     message = (
-        f"The model's max seq len ({length}) is larger than the maximum number of tokens that can be stored in KV cache "
-        f"({usable})."
+        f"The model's max seq len ({length}) is larger than the maximum number of tokens that can be stored in KV "
+        f"cache ({usable})."
     )
     return PlanError("kv_cache_too_small", message, length, estimated_max_model_len=usable)
 

@@ -58,7 +58,8 @@ SHORT = {
 _KINDS = {
     **dict.fromkeys(
         ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "decode_context_parallel_size",
-         "prefill_context_parallel_size", "block_size", "num_gpu_blocks_override", "max_num_batched_tokens", "max_num_seqs",
+         "prefill_context_parallel_size", "block_size", "num_gpu_blocks_override", "max_num_batched_tokens",
+         "max_num_seqs",
          "mamba_block_size"),
         Kind.COUNT,
     ),
@@ -69,7 +70,8 @@ _KINDS = {
     "cpu_offload_gib": Kind.GIB,
     **dict.fromkeys(
         ("enable_expert_parallel", "enable_prefix_caching", "enable_chunked_prefill", "async_scheduling",
-         "disable_hybrid_kv_cache_manager", "disable_sliding_window", "enforce_eager", "enable_lora", "trust_remote_code",
+         "disable_hybrid_kv_cache_manager", "disable_sliding_window", "enforce_eager", "enable_lora",
+         "trust_remote_code",
          "enable_auto_tool_choice", "disable_log_requests", "disable_log_stats", "headless", "language_model_only",
          "disable_custom_all_reduce", "enable_log_requests", "skip_tokenizer_init", "use_v2_block_manager",
          "disable_frontend_multiprocessing", "enable_eplb", "enable_dbo", "calculate_kv_scales", "enable_reasoning",
@@ -87,7 +89,8 @@ _KINDS = {
     ),
     "kv_cache_dtype_skip_layers": Kind.WORDS,
     **dict.fromkeys(
-        ("model", "kv_cache_dtype", "dtype", "quantization", "attention_backend", "mamba_cache_dtype", "mamba_ssm_cache_dtype",
+        ("model", "kv_cache_dtype", "dtype", "quantization", "attention_backend", "mamba_cache_dtype",
+        "mamba_ssm_cache_dtype",
          "mamba_cache_mode", "distributed_executor_backend", "performance_mode", "runner", "task", "convert"),
         Kind.TEXT,
     ),

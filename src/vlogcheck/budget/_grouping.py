@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._layer import (
     CHUNKED,
@@ -18,8 +18,12 @@ from vlogcheck.budget._layer import (
     cdiv,
 )
 from vlogcheck.budget._packing import best_repeats, page_counts
-from vlogcheck.budget._settings import Settings
-from vlogcheck.budget.specs import Layer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vlogcheck.budget._settings import Settings
+    from vlogcheck.budget.specs import Layer
 
 
 class CannotGroupError(Exception):

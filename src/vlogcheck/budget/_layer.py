@@ -133,7 +133,7 @@ class LayerSpec:
 
 
 def context_shards(settings: Settings) -> int:
-    """Ranks that share a request's tokens: decode context parallelism from 0.10.2, prefill too from 0.12.0 to 0.25.1."""
+    """Ranks that share a request's tokens: decode context from 0.10.2, prefill too from 0.12.0 to 0.25.1."""
     if settings.release.before("0.10.2"):
         return 1
     shards = settings.options.decode_context_parallel_size

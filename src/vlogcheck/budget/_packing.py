@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def page_counts(pages: Sequence[int]) -> dict[int, int]:
@@ -12,7 +15,7 @@ def page_counts(pages: Sequence[int]) -> dict[int, int]:
 
 
 def best_repeats(counts: Sequence[int], floor: int) -> int:
-    """Return the chunk of at least ``floor`` layers that wastes least when every count is rounded up to a multiple of it.
+    """Return the chunk of at least ``floor`` layers that wastes least when counts are rounded up to its multiples.
 
     Ties go to the larger chunk (``_approximate_gcd``).
     """

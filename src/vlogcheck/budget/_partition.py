@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import ModelConfigError
-from vlogcheck.budget.releases import Release
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vlogcheck.budget.releases import Release
 
 
 def stages(layers: int, ranks: int, release: Release, env: Mapping[str, str]) -> list[int]:
@@ -22,7 +26,9 @@ def stages(layers: int, ranks: int, release: Release, env: Mapping[str, str]) ->
         except ValueError:
             raise ModelConfigError(f"VLLM_PP_LAYER_PARTITION={asked[:60]!r} is not a list of counts") from None
         if len(counts) != ranks or sum(counts) != layers or min(counts) < 0:
-            raise ModelConfigError(f"VLLM_PP_LAYER_PARTITION={asked[:60]!r} does not split {layers} layers into {ranks}")
+            raise ModelConfigError(
+                f"VLLM_PP_LAYER_PARTITION={asked[:60]!r} does not split {layers} layers into {ranks}"
+            )
         return counts
     each, rest = divmod(layers, ranks)
     counts = [each] * ranks

@@ -1,16 +1,21 @@
 """Which kinds of cache each decoder layer keeps, read from a model's configuration.
 
-The result is one tuple of kind names per decoder layer: most layers keep one cache, Falcon-H1's two, MLP-only layers and layers
+The result is one tuple of kind names per decoder layer: most layers keep one cache, Falcon-H1's two, MLP-only layers
+and layers
 that share another layer's cache none. Models that say it layer by layer (``layer_types``) are read as they say it; for
 the rest the rule of the model type's configuration class in transformers is in the tables below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import ModelConfigError
-from vlogcheck.budget.model import ModelConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vlogcheck.budget.model import ModelConfig
 
 #: Kinds whose cache grows with the context.
 ATTENTION_KINDS = frozenset({"full", "sliding", "chunked", "mla", "sparse", "cross", "v4_window"})
@@ -21,14 +26,16 @@ STATE_KINDS = frozenset({"mamba1", "mamba2", "gdn", "kda", "conv", "linear"})
 Layers = tuple[tuple[str, ...], ...]
 
 _TYPE_NAMES = {
-    "full_attention": ("full",), "attention": ("full",), "sliding_attention": ("sliding",), "local_attention": ("sliding",),
+    "full_attention": ("full",), "attention": ("full",), "sliding_attention": ("sliding",),
+    "local_attention": ("sliding",),
     "chunked_attention": ("chunked",), "linear_attention": ("gdn",), "conv": ("conv",), "short_conv": ("conv",),
     "mamba": ("mamba2",), "mamba2": ("mamba2",), "moe": (), "mlp": (), "hybrid": ("full", "mamba2"),
 }  # fmt: skip
 
 #: Every n-th layer is full attention, the others slide, when the config lists no layers: model type -> default n.
 _EVERY_NTH = {
-    "gemma2": 2, "gemma3": 6, "gemma3_text": 6, "gemma3n": 5, "gemma3n_text": 5, "gemma4": 6, "gemma4_text": 6, "cohere2": 4,
+    "gemma2": 2, "gemma3": 6, "gemma3_text": 6, "gemma3n": 5, "gemma3n_text": 5, "gemma4": 6, "gemma4_text": 6,
+    "cohere2": 4,
     "olmo3": 4, "exaone4": 4, "gpt_oss": 2,
 }  # fmt: skip
 
@@ -76,13 +83,19 @@ def _plain(model: ModelConfig) -> Layers:
 
 
 def whole_model_window(model: ModelConfig) -> int | None:
-    """The window every layer has when the config names one and no pattern; ``None`` where the config class drops it."""
+    """Return the window all layers have when the config names one and no pattern, ``None`` where its class drops it."""
     values = model.values
     if values.has("use_sliding_window") and not values.flag("use_sliding_window"):
         return None
-    if model.text_model_type in {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "qwen2_vl", "qwen2_5_vl", "smollm3"} and not (
-        values.flag("use_sliding_window")
-    ):
+    if model.text_model_type in {
+        "qwen2",
+        "qwen2_moe",
+        "qwen3",
+        "qwen3_moe",
+        "qwen2_vl",
+        "qwen2_5_vl",
+        "smollm3",
+    } and not (values.flag("use_sliding_window")):
         return None
     return model.sliding_window
 
@@ -104,7 +117,7 @@ def _named(model: ModelConfig, listed: tuple[str, ...]) -> Layers:
 
 
 def _mamba2_named(model: ModelConfig, listed: tuple[str, ...]) -> Layers:
-    """The model's linear layers are Mamba-2 ones, whatever name the list gives them."""
+    """Return the model's linear layers are Mamba-2 ones, whatever name the list gives them."""
     return tuple(tuple("mamba2" if k == "gdn" else k for k in layer) for layer in _named(model, listed))
 
 
@@ -204,9 +217,13 @@ def _minimax(model: ModelConfig) -> Layers:
 
 
 def _deepseek_v4(model: ModelConfig) -> Layers:
-    """A window of latents in every layer; a compressed cache and its compressor's state where the ratio is above 1."""
+    """Every layer keeps a window of latents, those with a ratio above 1 also a compressed cache and a state."""
     ratios = model.values.integers("compress_ratios") or []
-    kinds = {4: ("v4_window", "v4_index", "v4_index_state", "v4_compressed", "v4_state"), 0: ("v4_window",), 1: ("v4_window",)}
+    kinds = {
+        4: ("v4_window", "v4_index", "v4_index_state", "v4_compressed", "v4_state"),
+        0: ("v4_window",),
+        1: ("v4_window",),
+    }
     layers: list[tuple[str, ...]] = []
     for index in range(model.num_layers):
         ratio = ratios[index] if index < len(ratios) else 1

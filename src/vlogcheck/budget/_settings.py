@@ -1,15 +1,19 @@
-"""The configuration vLLM resolves from flags, model and card before it plans the KV cache, as far as the plan needs it."""
+"""The configuration vLLM resolves from flags, model and card as far as the plan of the KV cache needs it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget import _traits as traits
-from vlogcheck.budget._device import Device
-from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.model import ModelConfig, ModelConfigError
 from vlogcheck.budget.releases import Release, default_batched_tokens, default_max_num_seqs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vlogcheck.budget._device import Device
+    from vlogcheck.budget.flags import ServeOptions
 
 #: Bytes of one element by the name vLLM and PyTorch give the type.
 ELEMENT_BYTES = {
@@ -22,7 +26,8 @@ CACHE_ELEMENT = {
     "fp8": "uint8", "fp8_e4m3": "uint8", "fp8_e5m2": "uint8", "fp8_inc": "float8_e4m3fn", "int8": "int8",
     "int8_per_token_head": "int8", "int4_per_token_head": "uint8", "fp8_per_token_head": "uint8",
     "fp8_ds_mla": "uint8", "nvfp4_ds_mla": "uint8", "nvfp4": "uint8", "nvfp4_4over6": "uint8",
-    "turboquant_k8v4": "uint8", "turboquant_4bit_nc": "uint8", "turboquant_k3v4_nc": "uint8", "turboquant_3bit_nc": "uint8",
+    "turboquant_k8v4": "uint8", "turboquant_4bit_nc": "uint8", "turboquant_k3v4_nc": "uint8",
+    "turboquant_3bit_nc": "uint8",
     "bfloat16": "bfloat16", "float16": "float16", "half": "float16", "float32": "float32", "float": "float32",
 }  # fmt: skip
 
@@ -31,7 +36,8 @@ CACHE_ELEMENT = {
 class Settings:
     """Everything the layer specs and the pool depend on, besides the model itself.
 
-    Lengths are in tokens. ``in_flight_tokens`` is the most that can be scheduled and not yet settled for one request: the batch
+    Lengths are in tokens. ``in_flight_tokens`` is the most that can be scheduled and not yet settled for one request:
+    the batch
     limit, or a multiple of it from 0.26.0 on.
     """
 
@@ -74,17 +80,16 @@ class Settings:
         return ELEMENT_BYTES[self.cache_element]
 
 
-def resolve(model: ModelConfig, options: ServeOptions, release: Release, env: Mapping[str, str], device: Device) -> Settings:
+def resolve(
+    model: ModelConfig, options: ServeOptions, release: Release, env: Mapping[str, str], device: Device
+) -> Settings:
     """Resolve what vLLM would.
 
     Raises:
         ModelConfigError: the config or an option has a value the plan cannot follow.
 
     """
-    notes: list[str] = []
-    for note in (release.assumption, device.assumption):
-        if note:
-            notes.append(note)
+    notes = [note for note in (release.assumption, device.assumption) if note]
     is_v0 = _is_v0(release, env, notes)
     dtype = _dtype(model, options, notes)
     cache_dtype = _cache_dtype(model, options, release, notes)
@@ -208,7 +213,9 @@ def _mamba_mode(model: ModelConfig, options: ServeOptions, release: Release, pre
         return "none"
     if release.before("0.15.1"):
         return "all"
-    if options.mamba_cache_mode in {"all", "align"} and (release.before("0.32.0") or options.mamba_cache_mode == "align"):
+    if options.mamba_cache_mode in {"all", "align"} and (
+        release.before("0.32.0") or options.mamba_cache_mode == "align"
+    ):
         return options.mamba_cache_mode
     if release.since("0.28.0"):
         return "align"
@@ -227,7 +234,14 @@ def _in_flight(
     asynchronous = options.async_scheduling
     if asynchronous is None:
         asynchronous = not traits.is_pooling(model)
-        if (spec and method in {"ngram", "suffix", "medusa", "mlp_speculator", "custom_class", "extract_hidden_states"}) or spec.get("disable_padded_drafter_batch") is True or (pp > 1 and not v2 and release.since("0.31.0")):
+        if (
+            (
+                spec
+                and method in {"ngram", "suffix", "medusa", "mlp_speculator", "custom_class", "extract_hidden_states"}
+            )
+            or spec.get("disable_padded_drafter_batch") is True
+            or (pp > 1 and not v2 and release.since("0.31.0"))
+        ):
             asynchronous = False
     if not asynchronous:
         return pp * batched

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck.budget._pattern import ATTENTION_KINDS, STATE_KINDS, layer_kinds
 from vlogcheck.budget._values import Values
-from vlogcheck.budget.flags import ServeOptions
-from vlogcheck.budget.model import ModelConfig
-from vlogcheck.budget.releases import Release
 
-#: Text model types whose latent attention vLLM keeps as one latent (``is_deepseek_mla``); others with a ``kv_lora_rank``
+if TYPE_CHECKING:
+    from vlogcheck.budget.flags import ServeOptions
+    from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.budget.releases import Release
+
+#: Text model types whose latent attention vLLM keeps as one latent (``is_deepseek_mla``); others with a
+#: ``kv_lora_rank``
 #: (MiniCPM3) are run as ordinary attention.
 _MLA_TYPES = frozenset({
     "axk1", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_mtp", "glm_moe_dsa", "glm4_moe_lite",
-    "glm4_moe_lite_mtp", "kimi_k2", "kimi_k25", "kimi_linear", "longcat_flash", "pangu_ultra_moe", "pangu_ultra_moe_mtp",
+    "glm4_moe_lite_mtp", "kimi_k2", "kimi_k25", "kimi_linear", "longcat_flash", "pangu_ultra_moe",
+    "pangu_ultra_moe_mtp",
     "bailing_hybrid", "deepseek_vl_v2",
 })  # fmt: skip
 
@@ -28,7 +32,8 @@ _POOLING_ENDINGS = (
 
 #: Model types whose attention looks both ways: nothing is kept between steps.
 _ENCODER_TYPES = frozenset({
-    "bert", "roberta", "xlm-roberta", "modernbert", "nomic_bert", "distilbert", "albert", "electra", "deberta", "deberta-v2",
+    "bert", "roberta", "xlm-roberta", "modernbert", "nomic_bert", "distilbert", "albert", "electra", "deberta",
+    "deberta-v2",
     "new", "gte", "jina_bert", "mpnet", "camembert",
 })  # fmt: skip
 
@@ -86,9 +91,10 @@ def caches_every_state(model: ModelConfig) -> bool:
 
 
 def checkpoint_cache_dtype(model: ModelConfig, release: Release) -> str | None:
-    """The KV-cache type a checkpoint asks for in its ``quantization_config``, where ``auto`` follows it.
+    """Return the KV-cache type a checkpoint asks for in its ``quantization_config``, where ``auto`` follows it.
 
-    ModelOpt checkpoints (``kv_cache_quant_algo``) from 0.14.1, compressed-tensors ones (``kv_cache_scheme``) from 0.16.0.
+    ModelOpt checkpoints (``kv_cache_quant_algo``) from 0.14.1, compressed-tensors ones (``kv_cache_scheme``) from
+    0.16.0.
     """
     config = model.quantization_config
     if config is None:
@@ -97,13 +103,19 @@ def checkpoint_cache_dtype(model: ModelConfig, release: Release) -> str | None:
     method = model.quantization_method or ""
     inner = values.object("quantization") if isinstance(config.get("quantization"), Mapping) else values
     if method.startswith("modelopt") and release.since("0.14.1"):
-        found = inner.first("kv_cache_scheme", "kv_cache_quant_algo") or values.first("kv_cache_scheme", "kv_cache_quant_algo")
+        found = inner.first("kv_cache_scheme", "kv_cache_quant_algo") or values.first(
+            "kv_cache_scheme", "kv_cache_quant_algo"
+        )
         if found is None:
             return None
         if isinstance(found[1], Mapping):
             return _scheme(found[1])
         return _FP8_NAMES.get(str(found[1]).lower())
-    if method == "compressed-tensors" and release.since("0.16.0") and isinstance(config.get("kv_cache_scheme"), Mapping):
+    if (
+        method == "compressed-tensors"
+        and release.since("0.16.0")
+        and isinstance(config.get("kv_cache_scheme"), Mapping)
+    ):
         return "fp8"
     return None
 
@@ -115,7 +127,7 @@ def _scheme(scheme: Mapping[str, Any]) -> str | None:
 
 
 def uses_v2_runner(model: ModelConfig, options: ServeOptions, release: Release, env: Mapping[str, str]) -> bool:
-    """Whether the second model runner drives the model; it allows one more batch in flight under pipeline parallelism."""
+    """Whether the second model runner drives the model: with pipelines it keeps one more batch in flight."""
     chosen = env.get("VLLM_USE_V2_MODEL_RUNNER")
     if chosen is not None and chosen.strip() in {"0", "1"}:
         return chosen.strip() == "1"

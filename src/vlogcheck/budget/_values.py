@@ -1,6 +1,7 @@
 """Checked reading of values out of a model's configuration.
 
-A ``config.json`` is somebody else's file: any key may hold any JSON value. Every accessor here either returns a value of the
+A ``config.json`` is somebody else's file: any key may hold any JSON value. Every accessor here either returns a value
+of the
 type it names, the default, or raises :class:`ModelConfigError` with the key in its text. Nothing else is ever raised.
 """
 
@@ -34,8 +35,11 @@ def as_int(value: object, key: str, *, minimum: int = 0) -> int:
             raise ModelConfigError(f"config key {key!r} must be an integer, not {value!r}")
         value = int(value)
     if not minimum <= value <= MAX_INT:
-        raise ModelConfigError(f"config key {key!r} must lie between {minimum} and 2**40, not {value:.6g}"
-                               if value.bit_length() < 900 else f"config key {key!r} is far too large")
+        raise ModelConfigError(
+            f"config key {key!r} must lie between {minimum} and 2**40, not {value:.6g}"
+            if value.bit_length() < 900
+            else f"config key {key!r} is far too large"
+        )
     return value
 
 
@@ -63,11 +67,11 @@ class Values:
         self.where = where
 
     def name(self, key: str) -> str:
-        """The key as it is named in error messages (with the object it sits in)."""
+        """Return the key as it is named in error messages (with the object it sits in)."""
         return f"{self.where}.{key}" if self.where else key
 
     def first(self, *keys: str) -> tuple[str, Any] | None:
-        """The first of ``keys`` whose value is present and not null, with its key."""
+        """Return the first of ``keys`` whose value is present and not null, with its key."""
         for key in keys:
             value = self.data.get(key)
             if value is not None:
@@ -79,7 +83,7 @@ class Values:
         return self.first(*keys) is not None
 
     def integer(self, *keys: str, minimum: int = 0) -> int | None:
-        """The first of ``keys`` that is present, as an int; ``None`` where all are absent or null."""
+        """Return the first of ``keys`` that is present, as an int; ``None`` where all are absent or null."""
         found = self.first(*keys)
         return None if found is None else as_int(found[1], self.name(found[0]), minimum=minimum)
 
@@ -91,12 +95,12 @@ class Values:
         return value
 
     def number(self, *keys: str) -> float | None:
-        """The first of ``keys`` that is present, as a finite float."""
+        """Return the first of ``keys`` that is present, as a finite float."""
         found = self.first(*keys)
         return None if found is None else as_float(found[1], self.name(found[0]))
 
     def text(self, *keys: str) -> str | None:
-        """The first of ``keys`` that is present, as text."""
+        """Return the first of ``keys`` that is present, as text."""
         found = self.first(*keys)
         if found is None:
             return None
@@ -105,7 +109,7 @@ class Values:
         return found[1]
 
     def flag(self, *keys: str, default: bool = False) -> bool:
-        """The first of ``keys`` that is present, as a truth value (only true, false, 0 and 1 are taken)."""
+        """Return the first of ``keys`` that is present, as a truth value (only true, false, 0 and 1 are taken)."""
         found = self.first(*keys)
         if found is None:
             return default
@@ -114,7 +118,7 @@ class Values:
         raise ModelConfigError(f"config key {self.name(found[0])!r} must be true or false, not {_show(found[1])}")
 
     def object(self, *keys: str) -> Values:
-        """The first of ``keys`` that is present, as a nested object; an empty one where all are absent."""
+        """Return the first of ``keys`` that is present, as a nested object; an empty one where all are absent."""
         found = self.first(*keys)
         if found is None:
             return Values({}, self.name(keys[0]))
@@ -123,7 +127,7 @@ class Values:
         return Values(found[1], self.name(found[0]))
 
     def items(self, *keys: str) -> list[Any] | None:
-        """The first of ``keys`` that is present, as a list of at most ``MAX_LAYERS`` entries."""
+        """Return the first of ``keys`` that is present, as a list of at most ``MAX_LAYERS`` entries."""
         found = self.first(*keys)
         if found is None:
             return None

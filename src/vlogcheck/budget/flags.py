@@ -1,9 +1,11 @@
 """Reading ``vllm serve`` flags into typed options.
 
 The names are vLLM's own (``vllm/engine/arg_utils.py``, all releases): dashes or underscores, ``--name=value`` or
-``--name value``, ``--no-name`` for switches, the short forms ``-tp -pp -dp -dcp -pcp -ep -n -q -sc -cc``, dotted keys of JSON
+``--name value``, ``--no-name`` for switches, the short forms ``-tp -pp -dp -dcp -pcp -ep -n -q -sc -cc``, dotted keys
+of JSON
 flags (``--speculative-config.method eagle3``, ``-sc.num_speculative_tokens 4``) and numbers people write (``32k`` is
-32000, ``32K`` is 32768, ``1.5m``, ``80GiB`` for byte counts). A flag that is not known is kept and reported as not used:
+32000, ``32K`` is 32768, ``1.5m``, ``80GiB`` for byte counts). A flag that is not known is kept and reported as not
+used:
 it may be a newer release's. A bad value of a known flag is a :class:`FlagError`.
 """
 
@@ -92,7 +94,8 @@ def parse_serve_flags(argv: Sequence[str]) -> ServeOptions:
     """Read the flags of a ``vllm serve`` command line.
 
     Args:
-        argv: the words after ``vllm serve`` (those two words themselves may lead); the first word that is no flag and no
+        argv: the words after ``vllm serve`` (those two words themselves may lead); the first word that is no flag and
+            no
             flag's value is taken for the model.
 
     Raises:
@@ -147,7 +150,8 @@ def parse_serve_flags(argv: Sequence[str]) -> ServeOptions:
 def options_from_mapping(given: Mapping[str, Any]) -> ServeOptions:
     """Build options from names and values: parsed flags, engine arguments, or a log's ``non-default args``.
 
-    Values may be text (read as a flag's would be) or already typed; keys may use dashes. A value of ``None`` is "not given".
+    Values may be text (read as a flag's would be) or already typed; keys may use dashes. A value of ``None`` is "not
+    given".
 
     Raises:
         FlagError: a known option has a value that cannot be meant.

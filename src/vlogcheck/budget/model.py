@@ -115,7 +115,9 @@ class ModelConfig:
         if self.values.has("decoder_layers") and self.is_encoder_decoder:
             layers = self.values.need("decoder_layers", minimum=1)
         else:
-            layers = self.values.need("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", minimum=1)
+            layers = self.values.need(
+                "num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", minimum=1
+            )
         if layers > MAX_LAYERS:
             raise ModelConfigError(f"config key 'num_hidden_layers' is {layers}: no model has that many layers")
         return layers
@@ -135,7 +137,7 @@ class ModelConfig:
 
     @cached_property
     def num_kv_heads(self) -> int:
-        """Key/value heads in all (before any tensor-parallel share), as the attention layers are built; not the MLA latent."""
+        """Key/value heads in all, before any tensor-parallel share; not the MLA latent."""
         values = self.values
         heads = self.num_attention_heads
         if self.text_model_type in _FALCON_TYPES:
@@ -243,7 +245,10 @@ class ModelConfig:
     @cached_property
     def num_nextn_layers(self) -> int:
         """Multi-token-prediction modules the checkpoint carries."""
-        return self.values.integer("num_nextn_predict_layers", "mtp_num_hidden_layers", "n_predict", "num_mtp_modules") or 0
+        return (
+            self.values.integer("num_nextn_predict_layers", "mtp_num_hidden_layers", "n_predict", "num_mtp_modules")
+            or 0
+        )
 
     @cached_property
     def is_mla(self) -> bool:
@@ -280,7 +285,9 @@ class ModelConfig:
     @cached_property
     def num_experts_per_token(self) -> int | None:
         """Experts each token is sent to."""
-        return self.values.integer("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "experts_per_token")
+        return self.values.integer(
+            "num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "experts_per_token"
+        )
 
     @cached_property
     def num_shared_experts(self) -> int:
@@ -308,10 +315,12 @@ class ModelConfig:
         return self._derive(scales_yarn=False)
 
     def default_max_model_len(self, release: Release) -> int:
-        """The context length a release uses when ``--max-model-len`` is not given, in tokens.
+        """Return the context length a release uses when ``--max-model-len`` is not given, in tokens.
 
-        The smallest length key present (2048 without any), times the rope factor for scalings that stretch it. YaRN stretched
-        ``original_max_position_embeddings`` until 0.31.0; later releases take the length as stated. LongRoPE models default to their
+        The smallest length key present (2048 without any), times the rope factor for scalings that stretch it. YaRN
+        stretched
+        ``original_max_position_embeddings`` until 0.31.0; later releases take the length as stated. LongRoPE models
+        default to their
         original length. Source: ``_get_and_verify_max_len``, vllm/config/model.py.
         """
         kinds = {rope.text("rope_type", "type") for rope in self._ropes}

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget import _settings, _traits
 from vlogcheck.budget._device import parse_device
 from vlogcheck.budget._errors import PlanError, not_supported
 from vlogcheck.budget._grouping import CannotGroupError, Group
 from vlogcheck.budget._known import is_known_name, unknown_reason
-from vlogcheck.budget._settings import Settings
 from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.model import ModelConfig, ModelConfigError
 from vlogcheck.budget.pool import Pool, PoolResult
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.budget.specs import SpecCount, build_layers
 from vlogcheck.units import Interval
+
+if TYPE_CHECKING:
+    from vlogcheck.budget._settings import Settings
 
 __all__ = ["KVPlan", "UnknownArchitecture", "plan"]
 
@@ -48,8 +51,10 @@ class UnknownArchitecture:
 class KVPlan:
     """The KV cache vLLM makes of a model, its flags and the bytes that are available.
 
-    Where the bytes are an interval (a log prints ``X.XX GiB``), :attr:`blocks`, :attr:`tokens` and :attr:`concurrency` are intervals too and
-    ``num_blocks`` and the rest are those of the lower end. Without bytes only specs, groups and blocks per request are known.
+    Where the bytes are an interval (a log prints ``X.XX GiB``), :attr:`blocks`, :attr:`tokens` and
+    :attr:`concurrency` are intervals too and
+    ``num_blocks`` and the rest are those of the lower end. Without bytes only specs, groups and blocks per request
+    are known.
 
     Attributes:
         num_blocks: blocks each rank uses, ``None`` where unknown or refused.
@@ -153,8 +158,8 @@ def plan(
         pool = Pool(layers, settings)
     except CannotGroupError as error:
         return KVPlan(
-            specs=specs, max_model_len=settings.max_model_len, error=not_supported(str(error)), assumptions=tuple(notes),
-            settings=settings,
+            specs=specs, max_model_len=settings.max_model_len, error=not_supported(str(error)),
+            assumptions=tuple(notes), settings=settings,
         )  # fmt: skip
     base = KVPlan(
         max_model_len=settings.max_model_len, specs=specs, groups=tuple(pool.groups and pool.per_rank[0]),
@@ -193,7 +198,7 @@ def _filled(base: KVPlan, low: PoolResult, high: PoolResult | None) -> KVPlan:
 def _ends(available: Available, ranks: int) -> tuple[list[int], list[int]]:
     """Lower and upper bytes per pipeline rank."""
     given: list[int | Interval]
-    if isinstance(available, int) or isinstance(available, Interval):
+    if isinstance(available, (int, Interval)):
         given = [available] * ranks
     else:
         given = [*(available or ())]
@@ -208,7 +213,7 @@ def _ends(available: Available, ranks: int) -> tuple[list[int], list[int]]:
 
 
 def _least(values: Sequence[int | Interval]) -> Interval:
-    """The tightest of a stage's tensor-parallel ranks."""
+    """Return the tightest of a stage's tensor-parallel ranks."""
     lows = [v.lo if isinstance(v, Interval) else v for v in values]
     highs = [v.hi if isinstance(v, Interval) else v for v in values]
     return Interval(min(lows), min(highs))
@@ -218,4 +223,7 @@ def _notes(model: ModelConfig) -> list[str]:
     filled = [f"config leaves out {', '.join(model.filled)}: its class's defaults assumed"] if model.filled else []
     if is_known_name(model):
         return filled
-    return [*filled, f"architecture {model.architecture or 'not named'} is not known by name: plain attention in every layer assumed"]
+    return [
+        *filled,
+        f"architecture {model.architecture or 'not named'} is not known by name: plain attention assumed",
+    ]

@@ -1,20 +1,25 @@
 """From layer specs and available bytes to blocks, tokens and concurrency, or vLLM's refusal.
 
 Rules by release: ``vllm/v1/core/kv_cache_utils.py``; the V0 engine's: ``determine_num_available_blocks`` and
-``raise_if_cache_size_invalid`` of vllm/worker/worker.py. All bytes, blocks and tokens are integers; only the concurrency is the
+``raise_if_cache_size_invalid`` of vllm/worker/worker.py. All bytes, blocks and tokens are integers; only the
+concurrency is the
 float vLLM computes and prints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._errors import PlanError, no_memory, too_long, too_long_v0
 from vlogcheck.budget._grouping import Group, make_groups
 from vlogcheck.budget._layer import MAMBA, cdiv
-from vlogcheck.budget._settings import Settings
-from vlogcheck.budget.specs import Layer, ModelLayers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from vlogcheck.budget._settings import Settings
+    from vlogcheck.budget.specs import Layer, ModelLayers
 
 __all__ = ["Pool", "PoolResult", "largest_length"]
 
@@ -40,7 +45,7 @@ class PoolResult:
 
 
 def largest_length(upper: int, fits: Callable[[int], bool]) -> int:
-    """The largest length up to ``upper`` that fits, by vLLM's binary search; 0 if one token does not."""
+    """Return the largest length up to ``upper`` that fits, by vLLM's binary search; 0 if one token does not."""
     if not fits(1):
         return 0
     low, high, best = 1, upper, 1
@@ -77,7 +82,8 @@ class Pool:
             present = [frozenset(layer.number for layer in rank) for rank in self.ranks]
             self.per_rank = [[group.on(held) for group in self.groups] for held in present]
 
-    # One block ---------------------------------------------------------------------------------------------------------
+    # One block
+    # ---------------------------------------------------------------------------------------------------------
 
     def bytes_per_block(self, rank: int) -> int:
         """Bytes one block takes on a rank, over all its layers; 0 where it has none."""
@@ -98,13 +104,16 @@ class Pool:
             return max((cdiv(length, layer.spec.block_size) for layer in self.ranks[rank]), default=0)
         return sum(group.blocks(length, self.settings) for group in self.per_rank[rank])
 
-    # The check ---------------------------------------------------------------------------------------------------------
+    # The check
+    # ---------------------------------------------------------------------------------------------------------
 
     def needed(self, length: int, rank: int) -> int:
         """Bytes vLLM's admission check asks for on a rank, for a request of ``length`` tokens."""
         settings, release = self.settings, self.settings.release
         if release.before("0.14.1"):
-            return sum(s.blocks(length, settings) * s.page_size_bytes for s in (layer.spec for layer in self.ranks[rank]))
+            return sum(
+                s.blocks(length, settings) * s.page_size_bytes for s in (layer.spec for layer in self.ranks[rank])
+            )
         groups = self.groups if release.before("0.17.1") else self.per_rank[rank]
         if not groups:
             return 0
@@ -147,7 +156,8 @@ class Pool:
             best = min(best, largest_length(length, lambda n, r=rank, b=bytes_: self.needed(n, r) <= b))  # type: ignore[misc]
         return best
 
-    # The result --------------------------------------------------------------------------------------------------------
+    # The result
+    # --------------------------------------------------------------------------------------------------------
 
     def size(self, available: Sequence[int]) -> PoolResult:
         """Size the pool for the bytes each pipeline rank has for it (one number per rank)."""
@@ -185,7 +195,7 @@ class Pool:
         return PoolResult(blocks, tokens, concurrency, length)
 
     def _printed(self, blocks: int, length: int, rank: int) -> tuple[int, float]:
-        """The token count and concurrency vLLM prints for ``blocks`` blocks."""
+        """Return the token count and concurrency vLLM prints for ``blocks`` blocks."""
         settings, release = self.settings, self.settings.release
         groups = self.per_rank[rank]
         attention = [g.block_size for g in groups if g.spec.kind != MAMBA]
@@ -231,5 +241,3 @@ class Pool:
         gib = self.settings.options.swap_space_gib
         swap = int((4.0 if gib is None else gib) * (1 << 30))
         return min((swap // self.bytes_per_block(r) for r, rank in enumerate(self.ranks) if rank), default=0)
-
-

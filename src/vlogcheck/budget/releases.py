@@ -1,7 +1,8 @@
 """What changed when: the release a rule holds from, and the defaults of each release, in one table.
 
 "0.20.2" means "seen first in 0.20.2": the change landed between it and the release before it that was read. A nightly
-(``0.11.2.dev690+g67475a6e8``) follows the rules of the release it leads to; a version without meaning (``0.1.dev1``) or none at
+(``0.11.2.dev690+g67475a6e8``) follows the rules of the release it leads to; a version without meaning (``0.1.dev1``)
+or none at
 all follows the newest rules, and the plan says that it was assumed.
 """
 
@@ -9,12 +10,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
-from vlogcheck.budget._device import Device
+if TYPE_CHECKING:
+    from vlogcheck.budget._device import Device
 
-__all__ = ["NEWEST", "Release", "default_batched_tokens", "default_max_num_seqs", "default_utilization", "parse_release"]
+__all__ = [
+    "NEWEST",
+    "Release",
+    "default_batched_tokens",
+    "default_max_num_seqs",
+    "default_utilization",
+    "parse_release",
+]
 
 #: The newest release whose rules are known.
 NEWEST = "0.33.0"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget import _blocksize, _drafts
 from vlogcheck.budget._layer import SLIDING, LayerSpec
 from vlogcheck.budget._partition import stages
 from vlogcheck.budget._pattern import STATE_KINDS, layer_kinds
-from vlogcheck.budget._settings import Settings
 from vlogcheck.budget.kinds import BUILDERS, Context
-from vlogcheck.budget.model import ModelConfig
+
+if TYPE_CHECKING:
+    from vlogcheck.budget._settings import Settings
+    from vlogcheck.budget.model import ModelConfig
 
 __all__ = ["Layer", "LayerSpec", "ModelLayers", "SpecCount", "build_layers"]
 
@@ -98,9 +101,7 @@ def build_layers(model: ModelConfig, settings: Settings) -> ModelLayers:
     if drafted.retained:
         layers = [replace(layer, spec=_retaining(layer.spec, drafted.retained)) for layer in layers]
     last = settings.pp - 1
-    layers.extend(
-        Layer(len(layers) + offset, last, spec, draft=True) for offset, spec in enumerate(drafted.specs)
-    )
+    layers.extend(Layer(len(layers) + offset, last, spec, draft=True) for offset, spec in enumerate(drafted.specs))
     return ModelLayers(tuple(layers), settings.pp, tuple(notes))
 
 
@@ -109,5 +110,5 @@ def _retaining(spec: LayerSpec, tokens: int) -> LayerSpec:
 
 
 def _registered(kinds: tuple[str, ...]) -> list[str]:
-    """The caches of one layer in the order they are registered: a sparse layer's index comes before its latent."""
+    """Return one layer's caches in the order they are registered: a sparse layer's index before its latent."""
     return [name for kind in kinds for name in (("indexer", "sparse") if kind == "sparse" else (kind,))]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._layer import LayerSpec
-from vlogcheck.budget._settings import Settings
-from vlogcheck.budget.model import ModelConfig
+
+if TYPE_CHECKING:
+    from vlogcheck.budget._settings import Settings
+    from vlogcheck.budget.model import ModelConfig
 
 Builder = Callable[["Context", int], LayerSpec]
 

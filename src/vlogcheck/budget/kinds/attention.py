@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._layer import CHUNKED, CROSS, FULL, SLIDING, LayerSpec
 from vlogcheck.budget._pattern import whole_model_window
-from vlogcheck.budget._settings import Settings
 from vlogcheck.budget._traits import is_hybrid
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.kinds._base import Context, builds, share
-from vlogcheck.budget.model import ModelConfig
 
-#: Bytes of one packed K+V slot per head and token of the turboquant formats for head size 128 (read from vLLM 0.32.0's layout).
+if TYPE_CHECKING:
+    from vlogcheck.budget._settings import Settings
+    from vlogcheck.budget.model import ModelConfig
+
+#: Bytes of one packed K+V slot per head and token of the turboquant formats for head size 128 (read from vLLM
+#: 0.32.0's layout).
 _TURBOQUANT_BITS = {
     "turboquant_k8v4": (8, 4, False), "turboquant_4bit_nc": (4, 4, True), "turboquant_k3v4_nc": (3, 4, True),
     "turboquant_3bit_nc": (3, 3, True),
@@ -20,7 +24,7 @@ _TURBOQUANT_BITS = {
 
 
 def _override(model: ModelConfig, index: int | None, key: str) -> int | None:
-    """What ``per_layer_config`` says about one layer (keys are layer numbers as text, ``"05"`` or ``"5"``)."""
+    """Return what ``per_layer_config`` says about one layer (keys are layer numbers as text, ``"05"`` or ``"5"``)."""
     table = model.values.object("per_layer_config")
     if index is None or not table.data:
         return None
@@ -89,7 +93,7 @@ def turboquant_slot(name: str, head: int) -> int:
 
 
 def attention_spec(context: Context, kind: str, index: int) -> LayerSpec:
-    """The spec of a layer with K and V per token."""
+    """Return the spec of a layer with K and V per token."""
     model, settings = context.model, context.settings
     k, v = head_sizes(model, settings, kind, index)
     heads = share(kv_heads(model, kind, index), settings.tp)
@@ -124,7 +128,7 @@ def full(context: Context, index: int) -> LayerSpec:
 
 @builds("sliding")
 def sliding(context: Context, index: int) -> LayerSpec:
-    """The last ``sliding_window`` tokens."""
+    """Build the cache of the last ``sliding_window`` tokens."""
     model, settings = context.model, context.settings
     window = model.sliding_window or whole_model_window(model)
     windows = model.text.get("sliding_window")
@@ -142,14 +146,14 @@ def sliding(context: Context, index: int) -> LayerSpec:
 
 
 def size_by_head(context: Context) -> bool:
-    """Whether the attention backend fixes the block size for this head size (FlashAttention 4 with 256 on Blackwell)."""
+    """Whether the attention backend fixes the block size for this head size (FlashAttention 4, Blackwell)."""
     settings = context.settings
     return settings.release.since("0.29.0") and settings.device.capability // 10 == 10 and context.model.head_dim == 256
 
 
 @builds("chunked")
 def chunked(context: Context, index: int) -> LayerSpec:
-    """The tokens of the current chunk; its own spec from 0.10.0 on."""
+    """Build the cache of the current chunk, a spec of its own from 0.10.0 on."""
     spec = attention_spec(context, "chunked", index)
     if context.settings.release.before("0.10.0"):
         return spec
@@ -158,5 +162,5 @@ def chunked(context: Context, index: int) -> LayerSpec:
 
 @builds("cross")
 def cross(context: Context, index: int) -> LayerSpec:
-    """The encoder's output, once per request."""
+    """Build the cache of the encoder's output, once per request."""
     return replace(attention_spec(context, "cross", index), kind=CROSS)

@@ -24,10 +24,10 @@ def _overlap(ratio: int) -> int:
 
 @builds("v4_window")
 def window(context: Context, index: int) -> LayerSpec:
-    """The last tokens' latents."""
+    """Build the cache of the last tokens' latents."""
     return LayerSpec(
-        kind=SLIDING_MLA, block_size=64, content_bytes=_ENTRY, head_size=context.model.head_dim, dtype="uint8", alignment=_ALIGN,
-        window=context.model.values.need("sliding_window", minimum=1), variant="fp8_ds_mla",
+        kind=SLIDING_MLA, block_size=64, content_bytes=_ENTRY, head_size=context.model.head_dim, dtype="uint8",
+        alignment=_ALIGN, window=context.model.values.need("sliding_window", minimum=1), variant="fp8_ds_mla",
     )  # fmt: skip
 
 
@@ -42,11 +42,11 @@ def compressed(context: Context, index: int) -> LayerSpec:
 
 @builds("v4_index")
 def index_keys(context: Context, index: int) -> LayerSpec:
-    """The compressed index: fp8 keys and their scales."""
+    """Build the cache of the compressed index: fp8 keys and their scales."""
     width = context.model.values.integer("index_head_dim", minimum=1) or 128
     return LayerSpec(
-        kind=MLA, block_size=context.block_size, content_bytes=width + width // 128 * 4, head_size=width + width // 128 * 4,
-        dtype="uint8", alignment=_ALIGN, tokens_per_state=_ratio(context, index), variant="indexer",
+        kind=MLA, block_size=context.block_size, content_bytes=width + width // 128 * 4,
+        head_size=width + width // 128 * 4, dtype="uint8", alignment=_ALIGN, tokens_per_state=_ratio(context, index), variant="indexer",
     )  # fmt: skip
 
 
@@ -61,11 +61,11 @@ def _state(context: Context, index: int, width: int) -> LayerSpec:
 
 @builds("v4_state")
 def state(context: Context, index: int) -> LayerSpec:
-    """The rows of the group that is still being compressed."""
+    """Build the cache of the group of tokens that is still being compressed."""
     return _state(context, index, context.model.head_dim)
 
 
 @builds("v4_index_state")
 def index_state(context: Context, index: int) -> LayerSpec:
-    """The same for the index."""
+    """Build the cache of the index's unfinished group."""
     return _state(context, index, context.model.values.integer("index_head_dim", minimum=1) or 128)

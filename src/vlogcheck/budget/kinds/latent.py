@@ -8,7 +8,7 @@ from vlogcheck.budget.kinds._base import BUILDERS, Context, builds
 
 @builds("mla", "sparse")
 def mla(context: Context, index: int) -> LayerSpec:
-    """One latent per token, the same on every tensor-parallel rank; ordinary attention where latents are switched off."""
+    """Build the cache of one latent per token, whole on every rank; ordinary attention where latents are off."""
     model, settings = context.model, context.settings
     if not settings.use_mla:
         return BUILDERS["full"](context, index)
@@ -37,7 +37,7 @@ def mla(context: Context, index: int) -> LayerSpec:
 
 @builds("indexer")
 def indexer(context: Context, index: int) -> LayerSpec:
-    """The sparse form's index: per token 128 bytes of fp8 keys and 4 bytes of scale (``index_head_dim`` and one per 128)."""
+    """Build the cache of the sparse form's index: fp8 keys of ``index_head_dim`` bytes and 4 bytes of scale per 128."""
     width = context.model.values.integer("index_head_dim", minimum=1) or 128
     return LayerSpec(
         kind=MLA,

@@ -6,12 +6,15 @@ Shapes are per tensor-parallel rank (``MambaStateShapeCalculator``, vllm/model_e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._layer import MAMBA, LayerSpec
 from vlogcheck.budget._settings import ELEMENT_BYTES, Settings
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.kinds._base import Context, builds
-from vlogcheck.budget.model import ModelConfig
+
+if TYPE_CHECKING:
+    from vlogcheck.budget.model import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class State:
 
 
 def state_of(kind: str, model: ModelConfig, settings: Settings) -> State:
-    """The state a layer of ``kind`` keeps.
+    """Return the state a layer of ``kind`` keeps.
 
     Raises:
         ModelConfigError: the config lacks a size, or the tensor-parallel size does not divide one.
@@ -44,7 +47,8 @@ def _builder(kind: str) -> None:
         state = state_of(kind, context.model, settings)
         checkpoints = 0
         if settings.mamba_mode == "align" and (
-            (kind == "mamba2" and settings.release.since("0.32.0")) or (kind == "gdn" and settings.release.since("0.33.0"))
+            (kind == "mamba2" and settings.release.since("0.32.0"))
+            or (kind == "gdn" and settings.release.since("0.33.0"))
         ):
             checkpoints = 1
         speculative = settings.num_speculative_tokens if settings.release.since("0.10.2") else 0
@@ -151,8 +155,9 @@ def _kda(model: ModelConfig, settings: Settings) -> State:
     rows = kernel - 1 + _speculated(settings, "0.11.1")
     heads = _divide(heads, settings.tp, "the number of state heads")
     chosen = settings.options.mamba_ssm_cache_dtype
-    return State((rows * conv, heads * size * size),
-                 (_conv_type(settings), "float32" if chosen == "auto" else _element(chosen)))
+    return State(
+        (rows * conv, heads * size * size), (_conv_type(settings), "float32" if chosen == "auto" else _element(chosen))
+    )
 
 
 def _conv(model: ModelConfig, settings: Settings) -> State:
