@@ -168,8 +168,7 @@ def answer(
     utilization, degree = _smallest(
         model, options, weights, needed, total_memory, other,
         lambda changed: answer(
-            model, changed, release=release, env=env, device=device, total_memory=total_memory, other=other,
-            concurrency=concurrency or 1, context=context,
+            model, changed, release=release, env=env, device=device, concurrency=concurrency or 1, context=context,
         ),
     ) if total_memory is not None else (None, None)  # fmt: skip
     return Budget(
