@@ -80,7 +80,7 @@ class Context:
     def observation(self) -> Observation:
         """The observed ledgers."""
         if Observation not in self._cache:
-            self._cache[Observation] = observe(self.startup)
+            self._cache[Observation] = observe(self.startup, self.expectation)
         result: Observation = self._cache[Observation]
         return result
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from vlogcheck.budget.releases import default_utilization, parse_release
+from vlogcheck.device_ledger import observe_rank, printed_range
 from vlogcheck.ledger import Ledger
-from vlogcheck.records import (
-    DeviceBlocks,
-    FreeMemoryTooLow,
-    GraphCapture,
-    KVCacheCapacity,
-    KVCacheMemory,
-    MaxConcurrency,
-    MemoryProfile,
-    MemoryUse,
-    WeightsLoaded,
-)
+from vlogcheck.records import DeviceBlocks, FreeMemoryTooLow, KVCacheCapacity, MaxConcurrency
 from vlogcheck.startup import Engine, Rank, Startup
+
+if TYPE_CHECKING:
+    from vlogcheck.device_rule import DeviceRule
+    from vlogcheck.expect import Expectation
 
 __all__ = ["Capacity", "EngineLedger", "Observation", "RankLedger", "observe"]
 
@@ -40,6 +34,8 @@ class RankLedger(NamedTuple):
 
     rank: Rank
     ledger: Ledger
+    rule: DeviceRule
+    """How the terms add up in this release."""
 
 
 class EngineLedger(NamedTuple):
@@ -63,21 +59,14 @@ class Observation(NamedTuple):
         return [rank for engine in self.engines for rank in engine.ranks]
 
 
-def observe(startup: Startup) -> Observation:
-    """Return the observed ledgers of a start-up."""
-    return Observation(startup, [_observe_engine(startup, engine) for engine in startup.engines])
+def observe(startup: Startup, expectation: Expectation | None = None) -> Observation:
+    """Return the observed ledgers; a total that is not printed is taken from the expectation, and labelled so."""
+    return Observation(startup, [_observe_engine(startup, engine, expectation) for engine in startup.engines])
 
 
 def _decimal(value: float) -> Fraction:
     """Return the decimal a float was printed as, exactly."""
     return Fraction(str(value))
-
-
-def printed_range(value: float, decimals: int = 2) -> tuple[Fraction, Fraction]:
-    """Return the bounds of the numbers printed as `value` with that many decimals."""
-    middle = _decimal(value)
-    half = Fraction(1, 2 * 10**decimals)
-    return middle - half, middle + half
 
 
 def capacity_of(engine: Engine) -> Capacity:
@@ -110,9 +99,23 @@ def capacity_of(engine: Engine) -> Capacity:
     )
 
 
-def _observe_engine(startup: Startup, engine: Engine) -> EngineLedger:
+def _ranks(engine: Engine) -> list[Rank]:
+    """Return the engine's ranks; where all were refused before they loaded anything, those that said so."""
+    if ranks := engine.ranks:
+        return ranks
+    refused: dict[tuple[str | None, int | None], Rank] = {}
+    for record in engine.all(FreeMemoryTooLow):
+        device = (record.device or "").rpartition(":")[2]
+        number = int(device) if device.isdecimal() else record.rank
+        rank = refused.setdefault((record.process, record.pid), Rank(record.process, record.pid, number))
+        rank.records.append(record)
+    return sorted(refused.values(), key=lambda rank: -1 if rank.number is None else rank.number)
+
+
+def _observe_engine(startup: Startup, engine: Engine, expectation: Expectation | None) -> EngineLedger:
     ledger = Ledger(f"engine {engine.index}")
-    ranks = [RankLedger(rank, _observe_rank(startup, rank)) for rank in engine.ranks]
+    found = _ranks(engine)
+    ranks = [RankLedger(rank, *observe_rank(startup, engine, rank, found, expectation)) for rank in found]
     capacity = capacity_of(engine)
     _add_block_size(startup, ledger)
     if capacity.blocks is not None:
@@ -152,21 +155,24 @@ def _add_block_size(startup: Startup, ledger: Ledger) -> None:
     config = startup.config
     stated = config.config.get("block_size") if config is not None and isinstance(config.config, dict) else None
     if isinstance(stated, int) and stated > 0:
-        ledger.exact("block_size", "block size", "tokens per block", stated, "printed", line=config and config.line)
+        ledger.exact(
+            "block_size", "block size", "tokens per block", stated, "printed", line=config.line if config else None
+        )
         return
-    devices = {r.device.lower() for kind in (DeviceBlocks, KVCacheCapacity) for r in startup.all(kind)}
+    devices = {r.device.lower() for r in startup.all(DeviceBlocks)} | {
+        r.device.lower() for r in startup.all(KVCacheCapacity)
+    }
     if devices & {"gpu", "cuda", "rocm"}:
         ledger.exact("block_size", "block size", "tokens per block", 16, "assumed", origin="vLLM's default on GPUs")
 
 
 def _add_bytes_per_token(ledger: Ledger, ranks: list[RankLedger]) -> None:
-    """Add available memory ÷ tokens of the tightest rank: meaningful only where every layer costs the same per token."""
+    """Add available memory ÷ tokens of the tightest rank: means something where all layers cost the same per token."""
     tokens = ledger["tokens"].interval
     pools = [(pool.hi, rank) for rank in ranks if (pool := rank.ledger["kv_cache"].interval) is not None]
     if tokens is None or not tokens.lo or not pools:
         return
-    pool, rank = min(pools, key=lambda pair: pair[0])
-    available = rank.ledger["kv_cache"]
+    available = min(pools, key=lambda pair: pair[0])[1].ledger["kv_cache"]
     assert available.lo is not None
     assert available.hi is not None
     if available.hi <= 0:
@@ -179,75 +185,3 @@ def _add_bytes_per_token(ledger: Ledger, ranks: list[RankLedger]) -> None:
         (Fraction(available.lo) / (tokens.hi + slack), Fraction(available.hi) / tokens.lo), "derived",
         formula="available KV cache memory ÷ tokens", line=available.line,
     )  # fmt: skip
-
-
-def _observe_rank(startup: Startup, rank: Rank) -> Ledger:
-    ledger = Ledger(rank.name)
-    use = rank.last(MemoryUse)
-    profile = rank.last(MemoryProfile)
-    weights = rank.last(WeightsLoaded)
-    memory = rank.last(KVCacheMemory)
-    graphs = rank.last(GraphCapture)
-    refusal = startup.last(FreeMemoryTooLow)
-    summary = use or profile or refusal
-    if summary is not None:
-        ledger.printed("total", "device memory", summary.total_gib, summary.line)
-    free = use or refusal
-    if free is not None:
-        ledger.printed("free", "free at start", free.free_gib, free.line)
-    _add_utilization(startup, ledger, summary)
-    if summary is not None:
-        ledger.printed("requested", "requested", summary.requested_gib, summary.line, formula="total × utilization")
-    if "requested" not in ledger and "total" in ledger and "utilization" in ledger:
-        total, share = ledger["total"], ledger["utilization"]
-        assert total.lo is not None and total.hi is not None and share.lo is not None and share.hi is not None
-        ledger.between(
-            "requested", "requested", "bytes", (total.lo * share.lo, total.hi * share.hi), "derived",
-            formula="total × utilization",
-        )  # fmt: skip
-    if use is not None and use.weights_gib is not None:
-        ledger.printed("weights", "weights", use.weights_gib, use.line)
-    elif profile is not None and profile.weights_gib is not None:
-        ledger.printed("weights", "weights", profile.weights_gib, profile.line)
-    if weights is not None and ("weights" not in ledger or len(weights.gib.text) >= 7):  # four decimals beat two
-        ledger.printed("weights", "weights", weights.gib, weights.line)
-    for record in (use, profile):
-        if record is not None:
-            ledger.printed("non_torch", "non-torch memory", record.non_torch_gib, record.line)
-            ledger.printed("activation", "peak activation", record.activation_gib, record.line)
-            break
-    if use is not None:
-        ledger.printed("consumed", "weights and non-torch", use.consumed_gib, use.line)
-        ledger.printed("graphs", "captured graphs", use.graphs_gib, use.line)
-    elif graphs is not None:
-        ledger.printed("graphs", "captured graphs", graphs.gib, graphs.line)
-    if memory is not None:
-        ledger.printed("kv_cache", "KV cache", memory.gib, memory.line, formula="requested − the terms above")
-    elif profile is not None:
-        ledger.printed(
-            "kv_cache", "KV cache", profile.kv_cache_gib, profile.line, formula="requested − the terms above"
-        )
-    elif use is not None:
-        if use.kv_cache_bytes is not None:
-            ledger.exact("kv_cache", "KV cache", "bytes", use.kv_cache_bytes, "printed", line=use.line)
-        else:
-            ledger.printed("kv_cache", "KV cache", use.kv_cache_gib, use.line)
-    return ledger
-
-
-def _add_utilization(
-    startup: Startup, ledger: Ledger, summary: MemoryUse | MemoryProfile | FreeMemoryTooLow | None
-) -> None:
-    stated = startup.args.get("gpu_memory_utilization")
-    if isinstance(stated, (int, float)) and not isinstance(stated, bool):
-        ledger.exact("utilization", "utilization", "ratio", _decimal(stated), "printed", origin="server arguments")
-    elif summary is not None:
-        ledger.between(
-            "utilization", "utilization", "ratio", printed_range(summary.gpu_memory_utilization), "printed",
-            line=summary.line,
-        )  # fmt: skip
-    elif startup.version is not None or startup.args:
-        default = default_utilization(parse_release(startup.version))
-        ledger.exact(
-            "utilization", "utilization", "ratio", _decimal(default), "assumed", origin="the release's default"
-        )

@@ -97,7 +97,10 @@ def _rows(rows: list[tuple[str, str]]) -> list[str]:
     return [f"  {label:<{width}}  {value}" for label, value in rows]
 
 
-_TERMS = ("total", "utilization", "requested", "weights", "consumed", "non_torch", "activation", "graphs", "kv_cache")
+_TERMS = (
+    "total", "utilization", "requested", "weights", "consumed", "non_torch", "activation", "graph_estimate", "rest",
+    "kv_cache", "unexplained", "graphs",
+)  # fmt: skip
 
 
 def _memory(engine: EngineLedger, paint: _Paint) -> list[str]:
