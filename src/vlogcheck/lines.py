@@ -81,7 +81,7 @@ class Splitter:
 
     def __init__(self) -> None:
         self._unwrapper = Unwrapper()
-        self._partial: dict[str | None, list[str]] = {}
+        self._partial: dict[tuple[str | None, str | None], list[str]] = {}
         self._tags: dict[str, _Origin] = {"": _Origin()}
 
     @property
@@ -92,11 +92,14 @@ class Splitter:
     def split(self, number: int, raw: str, cut: bool = False) -> list[LogLine]:
         """Return the messages of one physical line, in order. Never raises."""
         unwrapped = self._unwrapper.unwrap(raw)
-        text = unwrapped.text
         if self._partial or unwrapped.partial:
-            text = self._join(unwrapped)
-            if text is None:
+            joined = self._join(unwrapped)
+            if joined is None:
                 return []
+            unwrapped = joined
+        text = unwrapped.text
+        if text[:1] in _JSON and "\\n" in text and unwrapped.fields is None:
+            text = _unescape(text)
         lines: list[LogLine] = []
         for part in text.split("\n") if "\n" in text else (text,):
             part = strip_ansi(part)
@@ -108,21 +111,29 @@ class Splitter:
     def flush(self, number: int) -> list[LogLine]:
         """Return the messages of lines whose continuation never came."""
         lines: list[LogLine] = []
-        for container, parts in self._partial.items():
+        for (container, _), parts in self._partial.items():
             for part in strip_ansi("".join(parts)).replace("\r", "\n").split("\n"):
                 self._segment(lines, number, part, Unwrapped(part, None, container, False, None), True)
         self._partial.clear()
         return lines
 
-    def _join(self, unwrapped: Unwrapped) -> str | None:
-        """Collect the pieces of a line its wrapper cut; the whole text when it is complete."""
-        pieces = self._partial.get(unwrapped.source, [])
+    def _join(self, unwrapped: Unwrapped) -> Unwrapped | None:
+        """Collect the pieces of a line its wrapper cut; the whole line when it is complete, None before."""
+        key = (unwrapped.source, unwrapped.stream)
+        pieces = self._partial.get(key)
+        if pieces is None and not unwrapped.partial:
+            return unwrapped
+        pieces = pieces or []
         pieces.append(unwrapped.text)
         if unwrapped.partial and sum(map(len, pieces)) < _JOIN_LIMIT:
-            self._partial[unwrapped.source] = pieces
+            self._partial[key] = pieces
             return None
-        self._partial.pop(unwrapped.source, None)
-        return "".join(pieces)
+        self._partial.pop(key, None)
+        inner = self._unwrapper.unwrap("".join(pieces))  # what was cut may itself be wrapped: JSON inside CRI
+        return inner._replace(
+            time=inner.time or unwrapped.time, source=inner.source or unwrapped.source, partial=False,
+            stream=inner.stream or unwrapped.stream,
+        )  # fmt: skip
 
     def _segment(self, lines: list[LogLine], number: int, text: str, unwrapped: Unwrapped, cut: bool) -> None:
         wrapper_time, container, fields = unwrapped.time, unwrapped.source, unwrapped.fields
@@ -170,6 +181,15 @@ class Splitter:
 
 
 _JOIN_LIMIT = 1 << 20
+_JSON = ("{", "[", '"')
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
+
+
+def _unescape(text: str) -> str:
+    """Undo JSON's escapes in a document that was cut and so is no JSON any more (a notebook's output, say)."""
+    return re.sub(
+        r"\\(?:u([0-9a-fA-F]{4})|(.))", lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[0]), text
+    )
 
 
 def _structured(number: int, text: str, unwrapped: Unwrapped, cut: bool) -> LogLine:

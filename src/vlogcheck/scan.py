@@ -19,6 +19,9 @@ __all__ = ["Parser", "parse_lines"]
 MAX_LINE = 1 << 20
 """Bytes of one physical line handled at a time: a longer line is read in pieces of this size, so memory stays bounded."""
 
+_OPAQUE = ('"MESSAGE":[', '"MESSAGE" : [')
+"""journald writes a message with escape sequences as an array of byte values: no literal can be found in it."""
+
 _AFTER = 64
 """Lines after the first line of a multi-line message in which its continuation is looked for."""
 
@@ -141,7 +144,7 @@ class Parser:
 
 def scan_anchors(recogniser: Recogniser) -> list[bytes]:
     """Return the literals whose presence makes a line worth decoding, without those that hold another one."""
-    wanted = {anchor for template in recogniser.templates for anchor in template.anchors} | set(SUSPICIOUS)
+    wanted = {anchor for template in recogniser.templates for anchor in template.anchors} | {*SUSPICIOUS, *_OPAQUE}
     kept: list[str] = []
     for anchor in sorted(wanted, key=len):
         if not any(shorter in anchor for shorter in kept):

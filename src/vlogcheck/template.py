@@ -88,15 +88,18 @@ HOLES: dict[str, Hole] = {
     "bool": Hole("True|False", _read_bool, str, "bool"),
     "str": Hole(".*?", str, str, "str"),
     "Word": Hole(r"[^\s,;()\[\]'\"]+", str, str, "str"),
+    "Name": Hole(r"[A-Z][\w/.\-]*(?: [A-Z][\w/.\-]*){0,4}", str, str, "str"),
     "Size": Hole(r"-?\d+(?:\.\d+)? (?:bytes|B|[KMGT]iB)", _read_size, _write_size, "float"),
     "Literal": Hole(".*", _read_literal, _write_literal, "object"),
 }
-"""Hole by the name of the field's type. `Size` is torch's own free choice of unit and becomes GiB."""
+"""Hole by the name of the field's type. `Name` is up to five capitalised words; `Size` is torch's own free choice of unit and becomes
+GiB."""
 
 Word = str
+Name = str
 Size = GiB
 Literal = Any
-__all__ += ["Literal", "Size", "Word"]
+__all__ += ["Literal", "Name", "Size", "Word"]
 
 _PIECES = re.compile(r"\{\{|\}\}|\{(?P<field>\w+)(?::(?P<spec>[^{}]*))?\}|\[\[|\]\]")
 
@@ -221,11 +224,11 @@ class Template:
     def anchors(self) -> list[str]:
         """The longest literal of each line: what the scan looks for in raw bytes.
 
-        A literal with a quote, a backslash or a character outside ASCII is avoided, because JSON wrappers escape those.
+        Quotes, backslashes, `<`, `>`, `&`, `/` and characters outside ASCII are avoided, because JSON writers escape them.
         """
         anchors = []
         for line in self.literals():
-            parts = [part for literal in line for part in re.split(r'["\\]|[^\x20-\x7e]+', literal)]
+            parts = [part for literal in line for part in re.split(r'["\\<>&/]|[^\x20-\x7e]+', literal)]
             best = max(parts, key=len, default="")
             if len(best) < 3:
                 raise TemplateError(f"{self!r}: a line has no literal of three characters to find it by")
@@ -253,7 +256,8 @@ class Template:
     def _hole(self, piece: _Piece) -> str:
         if piece.text == "_":
             return f"(?:{_SOME if self.embedded else '.*?'})"
-        return f"(?P<{piece.text}>{self.record.hole(piece.text).expression})"
+        expression = _NUMBER if piece.spec in _SIZE_UNITS else self.record.hole(piece.text).expression
+        return f"(?P<{piece.text}>{expression})"
 
     def match(self, message: str) -> dict[str, str] | None:
         """Return the holes' texts if the whole message (all its lines) is this wording, else None."""
