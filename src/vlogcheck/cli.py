@@ -64,6 +64,18 @@ class _Size(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+class _Sizes(_Size):
+    """Several sizes with commas between them. A thousands comma (`1,024`) is no separator: sizes here are plain."""
+
+    name = "size[,size…]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        convert = super().convert
+        return [convert(part, param, ctx) for part in value.strip("[]").split(",")]
+
+
 @_cli.command("check")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG…")
 @click.option("--expect-concurrency", type=click.FloatRange(0, min_open=True), help="Requests that must run at once.")
@@ -165,7 +177,10 @@ def _assignment(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
 @_cli.command("budget", cls=_WithFlags)
 @click.argument("configs", nargs=-1, required=True, metavar="CONFIG…")
 @click.option("--vllm", metavar="RELEASE", help="vLLM release whose rules are followed [default: the newest known].")
-@click.option("--available-kv-memory", type=_Size(), help="KV cache memory per rank, such as 60.31GiB or whole bytes.")
+@click.option(
+    "--available-kv-memory", type=_Sizes(), multiple=True,
+    help="KV cache memory per rank, such as 60.31GiB or whole bytes; several (repeated or with commas) for the stages of a pipeline.",
+)  # fmt: skip
 @click.option("--total-memory", type=_Size(), help="Device memory in total, such as 65520MiB.")
 @click.option("--other-memory", type=_Size(), help="Activation peak, non-torch memory and graphs per rank.")
 @click.option("--concurrency", type=click.FloatRange(0, min_open=True), help="Requests that must run at once.")
@@ -187,10 +202,12 @@ def _budget(ctx: click.Context, configs: tuple[str, ...], output: str, **options
     from vlogcheck.report.budget import render, render_json
 
     flags = parse_serve_flags(ctx.meta.get("vllm.flags", []))
+    sizes = [size for group in options["available_kv_memory"] for size in group]
+    available = sizes[0] if len(sizes) == 1 else sizes or None
     budgets = [
         answer(
             load_model_config(config), flags, name=_model_name(config), release=options["vllm"], env=options["env"],
-            device=options["device"], available=options["available_kv_memory"], total_memory=options["total_memory"],
+            device=options["device"], available=available, total_memory=options["total_memory"],
             other=options["other_memory"], concurrency=options["concurrency"], context=options["context"],
         )
         for config in configs

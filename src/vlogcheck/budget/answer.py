@@ -7,7 +7,7 @@ non-torch memory, graphs) is a stated assumption, never a hidden number.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -140,13 +140,13 @@ def _unique(texts: list[str]) -> list[str]:
 
 def answer(
     model: ModelConfig, options: ServeOptions | None = None, *, name: str = "", release: str | None = None,
-    env: Mapping[str, str] | None = None, device: str | None = None, available: Interval | None = None,
-    total_memory: Interval | None = None, other: Interval | None = None, concurrency: float | None = None,
+    env: Mapping[str, str] | None = None, device: str | None = None,
+    available: Interval | Sequence[Interval] | None = None, total_memory: Interval | None = None, other: Interval | None = None, concurrency: float | None = None,
     context: int | None = None,
 ) -> Budget:  # fmt: skip
     """Compute a model's budget.
 
-    `available` is the KV cache memory per rank in bytes; without it, it is what `total_memory` × utilization leaves after the
+    `available` is the KV cache memory per rank in bytes, one figure or one per pipeline stage; without it, it is what `total_memory` × utilization leaves after the
     weights and `other` (activation peak, non-torch memory and graphs; 0 and said so where not given). `concurrency` requests
     of `context` tokens are what must fit. Raises `ModelConfigError` (or `FlagError`) for values that cannot be followed.
     """
