@@ -159,6 +159,8 @@ def answer(
         available = _available(ledger, weights, total_memory, other, options, release)
     memory = None if total_memory is None else total_memory.hi
     made = plan(model, options, release=release, available=available, env=env, device=device, total_memory=memory)
+    if available is not None and not isinstance(available, Interval):
+        available = Interval(min(each.lo for each in available), min(each.hi for each in available))
     _terms(ledger, made, available)
     context = context or made.max_model_len
     blocks = made.num_blocks
