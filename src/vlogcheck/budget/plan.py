@@ -173,16 +173,21 @@ def plan(
     if available is None:
         return base
     low, high = _ends(available, settings.pp)
-    return _filled(base, pool.size(low), pool.size(high) if high != low else None)
+    least, most = pool.size(low), pool.size(high)
+    if least.error is not None and most.error is None:
+        least = pool.size(low, check=False)
+        base = replace(
+            base, assumptions=(*notes, "the least of the available bytes would be refused, the most would not")
+        )
+    return _filled(base, least, most)
 
 
-def _filled(base: KVPlan, low: PoolResult, high: PoolResult | None) -> KVPlan:
+def _filled(base: KVPlan, low: PoolResult, high: PoolResult) -> KVPlan:
     blocks = tokens = None
-    other = low if high is None else high
-    if low.num_blocks is not None and other.num_blocks is not None:
-        blocks = Interval(low.num_blocks, other.num_blocks)
-    if low.tokens is not None and other.tokens is not None:
-        tokens = Interval(low.tokens, other.tokens)
+    if low.num_blocks is not None and high.num_blocks is not None:
+        blocks = Interval(low.num_blocks, high.num_blocks)
+    if low.tokens is not None and high.tokens is not None:
+        tokens = Interval(low.tokens, high.tokens)
     return replace(
         base,
         num_blocks=low.num_blocks,

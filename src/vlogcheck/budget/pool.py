@@ -159,8 +159,11 @@ class Pool:
     # The result
     # --------------------------------------------------------------------------------------------------------
 
-    def size(self, available: Sequence[int]) -> PoolResult:
-        """Size the pool for the bytes each pipeline rank has for it (one number per rank)."""
+    def size(self, available: Sequence[int], *, check: bool = True) -> PoolResult:
+        """Size the pool for the bytes each pipeline rank has for it (one number per rank).
+
+        Without ``check`` vLLM's admission check is skipped: what would be there if it let the request pass.
+        """
         if self.settings.is_v0:
             return self._size_v0(available)
         settings, release = self.settings, self.settings.release
@@ -174,7 +177,7 @@ class Pool:
             length = self._fit(available, length)
             if length <= 0:
                 return PoolResult(None, None, None, 0, no_memory(release, min(available), auto=True))
-        error = self._check(available, length)
+        error = self._check(available, length) if check else None
         if error is not None:
             return PoolResult(None, None, None, length, error)
         counts = [

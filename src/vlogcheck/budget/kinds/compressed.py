@@ -46,7 +46,8 @@ def index_keys(context: Context, index: int) -> LayerSpec:
     width = context.model.values.integer("index_head_dim", minimum=1) or 128
     return LayerSpec(
         kind=MLA, block_size=context.block_size, content_bytes=width + width // 128 * 4,
-        head_size=width + width // 128 * 4, dtype="uint8", alignment=_ALIGN, tokens_per_state=_ratio(context, index), variant="indexer",
+        head_size=width + width // 128 * 4, dtype="uint8", alignment=_ALIGN,
+        tokens_per_state=_ratio(context, index), variant="indexer",
     )  # fmt: skip
 
 
