@@ -84,6 +84,10 @@ class Context:
         result: Observation = self._cache[Observation]
         return result
 
+    def attach(self, value: object) -> None:
+        """Keep what was read beside the log (card readings, a metrics page) for checks that ask for its type."""
+        self._cache[type(value)] = value
+
     def all(self, kind: type[T]) -> list[T]:
         """Return all values of a type: records in order, or the engines' ledgers."""
         if kind is EngineLedger:
