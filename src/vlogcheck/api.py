@@ -18,6 +18,7 @@ from vlogcheck.startup import Collector, Startup
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from vlogcheck._attached import Source
     from vlogcheck.budget.model import ModelConfig
     from vlogcheck.lines import LogLine
     from vlogcheck.template import Record
@@ -148,15 +149,18 @@ def check(
     log: LogSource | Sequence[LogSource], expect: Expectation | None = None,
     model: str | os.PathLike[str] | Mapping[str, Any] | ModelConfig | None = None, *, select: Iterable[str] = (),
     ignore: Iterable[str] = (), fail_on: Severity | str = Severity.ERROR, strict: bool = False,
+    smi: Source | None = None, metrics: Source | None = None,
 ) -> Report:  # fmt: skip
     """Check a log against its own arithmetic, a model's configuration and an expectation.
 
     `log` is a path, the bytes or a binary file; several are read as one log in the order given. `model` is a `config.json`,
     a directory holding one, or its content; by default the log's own model path is used where it exists here. `select` and
-    `ignore` name checks by code or by the beginning of one (`VL4`). Raises `LogFileError` for a log and `ModelConfigError`
+    `ignore` name checks by code or by the beginning of one (`VL4`). `smi` is the saved output of nvidia-smi, rocm-smi or
+    npu-smi and `metrics` a saved `/metrics` page, both from the serving state. Raises `LogFileError` for a log and `ModelConfigError`
     for a configuration that cannot be read; log content never raises.
     """
     chosen = choose_checks(select, ignore)
+    beside = _read_beside(smi, metrics)
     facts = read(log)
     contexts = [
         Context(
@@ -168,7 +172,24 @@ def check(
         )
         for number in facts.judged
     ]
+    for context in contexts:
+        for value in beside:
+            context.attach(value)
     return judge(facts, contexts, chosen, fail_on=Severity(fail_on), strict=strict, expect=expect)
+
+
+def _read_beside(smi: Source | None, metrics: Source | None) -> list[object]:
+    """Read what accompanies the log. Raises `AttachedFileError` or `OSError`."""
+    found: list[object] = []
+    if smi is not None:
+        from vlogcheck.smi import read_smi
+
+        found.append(read_smi(smi))
+    if metrics is not None:
+        from vlogcheck.metrics_page import read_metrics
+
+        found.append(read_metrics(metrics))
+    return found
 
 
 def judge(
