@@ -89,6 +89,13 @@ class _Sizes(_Size):
 @click.option("--gpu-memory-utilization", type=click.FloatRange(0, 1, min_open=True), help="Share vLLM was to take.")
 @click.option("--shared-card", is_flag=True, help="Other programs use the card too.")
 @click.option("--model-config", type=click.Path(), help="The model's config.json or a directory holding one.")
+@click.option(
+    "--smi", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
+    help="Saved output of nvidia-smi, rocm-smi --showmeminfo vram or npu-smi info, taken while it serves.",
+)  # fmt: skip
+@click.option(
+    "--metrics", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Saved /metrics page of the server."
+)
 @click.option("--select", multiple=True, metavar="CODE", help="Only these checks (VL4 means all VL4xx). Repeatable.")
 @click.option("--ignore", multiple=True, metavar="CODE", help="Not these checks. Repeatable.")
 @click.option(
@@ -132,6 +139,8 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
         "ignore": _split(options["ignore"]),
         "fail_on": options["fail_on"],
         "strict": options["strict"],
+        "smi": options["smi"],
+        "metrics": options["metrics"],
     }
 
 
