@@ -52,8 +52,8 @@ def gqa(
     if widths is not None:
         for width in widths:
             build.norm(width, traits.qk_norm_kind)
-    if rope:
-        rope_cache(build, model, head, layer, inv_freq=traits.inv_freq)
+    if rope and traits.rope:
+        rope_cache(build, model, traits, head, layer)
     build.attention_scales()
 
 
@@ -82,7 +82,7 @@ def latent(build: Builder, model: ModelConfig, traits: Traits, layer: int, *, hi
     if values.has("index_topk") and values.has("index_n_heads") and values.has("index_head_dim"):
         _indexer(build, model, layer)
     if rope:
-        rope_cache(build, model, rotary, layer, latent=True)
+        rope_cache(build, model, traits, rotary, layer, latent=True)
     build.attention_scales(mla=True)
     # the decode path keeps the two halves of kv_b_proj once more, in the model's type (mla_attention.py)
     build.later("attention", build.cut(heads, "attention heads") * (nope + value) * rank_kv * build.item)

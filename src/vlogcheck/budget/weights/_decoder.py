@@ -35,8 +35,31 @@ def embedding(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool)
     """The vocabulary table, on the stages that hold one."""
     share = build.share
     held = {"all": True, "first": share.first}.get(traits.embedding, share.first or (tied and share.last))
-    if held:
-        build.table("embedding", model.vocab_size, model.hidden_size)
+    if not held:
+        return
+    hidden = model.hidden_size
+    width = model.values.integer("word_embed_proj_dim", minimum=1) or hidden  # OPT projects a narrower embedding
+    build.table("embedding", model.vocab_size, width)
+    if traits.positions:
+        build.add("embedding", traits.positions * hidden)
+    if width != hidden:
+        for _ in range(2):
+            build.plain("embedding", width, hidden)
+    if traits.embed_norm:
+        build.norm(hidden, traits.norm)
+    if traits.normalizer:
+        build.buffer("embedding", build.item)
+    narrow = model.values.integer("hidden_size_per_layer_input") or 0
+    if narrow:
+        _per_layer_inputs(build, model, narrow)
+
+
+def _per_layer_inputs(build: Builder, model: ModelConfig, narrow: int) -> None:
+    """The table of per-layer inputs (Gemma 3n and 4)."""
+    rows = model.values.integer("vocab_size_per_layer_input") or model.vocab_size
+    build.table("embedding", rows, narrow * model.num_layers)
+    build.column("embedding", "per_layer_model_projection", model.hidden_size, [narrow * model.num_layers])
+    build.norm(narrow)
 
 
 def head(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> None:

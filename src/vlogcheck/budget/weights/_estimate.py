@@ -107,7 +107,8 @@ def _stage(
     start = sum(counts[:rank])
     share = _share(options, first=rank == 0, last=rank == len(counts) - 1)
     build = Builder(share, 4 if options.dtype in {"float", "float32"} else 2, scheme, release)
-    build_model(build, model, range(start, start + counts[rank]))
+    copied = str(options.unused.get("mm_encoder_tp_mode", "")).lower() == "data"
+    build_model(build, model, range(start, start + counts[rank]), text_only=_text_only(options), copied_tower=copied)
     if model.text.get("auto_map") and not model.outer.has("architectures"):
         build.note("the repository brings its own code")
     drafter = build_drafter(build, model, options) if share.last else 0
@@ -144,6 +145,10 @@ def _share(options: ServeOptions, *, first: bool, last: bool) -> Share:
     if options.enable_expert_parallel and together > 1:
         return Share(tp=tp, moe_tp=1, ep=together, first=first, last=last, extra_experts=_redundant(options))
     return Share(tp=tp, moe_tp=together, ep=1, first=first, last=last)
+
+
+def _text_only(options: ServeOptions) -> bool:
+    return options.unused.get("language_model_only") in {True, "true", "True"}
 
 
 def _redundant(options: ServeOptions) -> int:

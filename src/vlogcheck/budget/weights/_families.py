@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from vlogcheck.budget.model import ModelConfig
+from vlogcheck.budget.weights import _vision as towers
 from vlogcheck.budget.weights._build import Builder, NotModelled
 from vlogcheck.budget.weights._decoder import LayerBuilder, decoder, standard_layer
+from vlogcheck.budget.weights._encoders import WHOLE
 from vlogcheck.budget.weights._hybrids import (
     bamba_layer,
     falcon_h1_layer,
@@ -17,20 +19,24 @@ from vlogcheck.budget.weights._hybrids import (
     nemotron_h_layer,
     qwen_gdn_layer,
 )
-from vlogcheck.budget.weights._traits import TRAITS
+from vlogcheck.budget.weights._special import gemma4_layer, llama4_layer
+from vlogcheck.budget.weights._traits import TRAITS, Traits
+from vlogcheck.budget.weights._vision import Tower, add_tower
 
-__all__ = ["build_model"]
+__all__ = ["build_model", "layer_builder", "text_architecture", "traits_of"]
 
 #: Architectures whose layers are not one attention and one feed-forward part.
 LAYERS: dict[str, LayerBuilder] = {
     "BambaForCausalLM": bamba_layer,
     "FalconH1ForCausalLM": falcon_h1_layer,
     "FalconMambaForCausalLM": mamba1_layer,
+    "Gemma4ForCausalLM": gemma4_layer,
     "GraniteMoeHybridForCausalLM": granite_hybrid_layer,
     "JambaForCausalLM": jamba_layer,
     "KimiLinearForCausalLM": kimi_linear_layer,
     "Lfm2ForCausalLM": lfm2_layer,
     "Lfm2MoeForCausalLM": lfm2_layer,
+    "Llama4ForCausalLM": llama4_layer,
     "Mamba2ForCausalLM": mamba2_layer,
     "MambaForCausalLM": mamba1_layer,
     "NemotronHForCausalLM": nemotron_h_layer,
@@ -40,16 +46,84 @@ LAYERS: dict[str, LayerBuilder] = {
     "Qwen3_5MoeForCausalLM": qwen_gdn_layer,
 }
 
+#: Multimodal wrappers: their language model (``None``: told by the text part) and their tower.
+WRAPPERS: dict[str, tuple[str | None, Tower]] = {
+    "Gemma3ForConditionalGeneration": ("Gemma3ForCausalLM", towers.siglip_gemma3),
+    "InternVLChatModel": (None, towers.internvit),
+    "Llama4ForConditionalGeneration": ("Llama4ForCausalLM", towers.llama4_vision),
+    "LlavaForConditionalGeneration": (None, towers.clip),
+    "Mistral3ForConditionalGeneration": (None, towers.pixtral),
+    "PaliGemmaForConditionalGeneration": (None, towers.siglip_paligemma),
+    "Qwen2VLForConditionalGeneration": ("Qwen2ForCausalLM", towers.qwen2_vision),
+    "Qwen2_5_VLForConditionalGeneration": ("Qwen2ForCausalLM", towers.qwen2_5_vision),
+    "Qwen3VLForConditionalGeneration": ("Qwen3ForCausalLM", towers.qwen3_vision),
+    "Qwen3VLMoeForConditionalGeneration": ("Qwen3MoeForCausalLM", towers.qwen3_vision),
+    "Qwen3_5ForConditionalGeneration": ("Qwen3_5ForCausalLM", towers.qwen3_vision),
+    "Qwen3_5MoeForConditionalGeneration": ("Qwen3_5MoeForCausalLM", towers.qwen3_vision),
+}
 
-def build_model(build: Builder, model: ModelConfig, layers: range) -> None:
+#: ``model_type`` of a text part -> the architecture it is.
+TEXT_TYPES = {
+    "gemma": "GemmaForCausalLM",
+    "gemma2": "Gemma2ForCausalLM",
+    "gemma3_text": "Gemma3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "ministral3": "Ministral3ForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "phi3": "Phi3ForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "qwen3_moe": "Qwen3MoeForCausalLM",
+}
+
+
+def text_architecture(model: ModelConfig) -> str:
+    """Architecture of the language model, looked up inside multimodal wrappers."""
+    name = model.architecture or ""
+    if name not in WRAPPERS:
+        return name
+    return WRAPPERS[name][0] or model.text_architecture or TEXT_TYPES.get(model.text_model_type, "")
+
+
+def traits_of(model: ModelConfig) -> Traits:
+    """Structural traits of the language model.
+
+    Raises:
+        NotModelled: the architecture is not in the registry.
+
+    """
+    name = text_architecture(model)
+    factory = TRAITS.get(name)
+    if factory is None:
+        raise NotModelled(f"architecture {(name or model.architecture or '(none named)')[:80]!r} is not modelled")
+    return factory(model)
+
+
+def layer_builder(model: ModelConfig) -> LayerBuilder:
+    """The function that builds one layer of the language model."""
+    return LAYERS.get(text_architecture(model), standard_layer)
+
+
+def build_model(build: Builder, model: ModelConfig, layers: range, *, text_only: bool = False, copied_tower: bool = False) -> None:
     """Add the tensors of the stage that holds ``layers``.
+
+    Args:
+        build: receives the tensors.
+        model: the configuration.
+        layers: decoder layers of the stage.
+        text_only: leave out image and audio towers.
+        copied_tower: towers are copied to every rank instead of being cut.
 
     Raises:
         NotModelled: the architecture is not in the registry.
 
     """
     name = model.architecture or ""
-    factory = TRAITS.get(name)
-    if factory is None:
-        raise NotModelled(f"architecture {name or '(none named)'} is not modelled")
-    decoder(build, model, factory(model), layers, layer=LAYERS.get(name, standard_layer))
+    whole = WHOLE.get(name)
+    if whole is not None:
+        whole(build, model)
+        return
+    traits = traits_of(model)
+    if name in WRAPPERS and not text_only and model.outer.has("vision_config"):
+        add_tower(build, model, WRAPPERS[name][1], copied=copied_tower)
+    decoder(build, model, traits, layers, layer=layer_builder(model))

@@ -103,7 +103,10 @@ def moe(
     hidden = model.hidden_size if hidden is None else hidden
     for what in order:
         if what == "router":
-            build.plain("router", hidden, sizes.count, bias=traits.router_bias, item=traits.router_item)
+            if traits.router_quantised:
+                build.linear("router", f"{name}.gate", hidden, [sizes.count], bias=traits.router_bias)
+            else:
+                build.plain("router", hidden, sizes.count, bias=traits.router_bias, item=traits.router_item)
             if traits.correction_item:
                 build.add("router", sizes.count, traits.correction_item)
         elif what == "shared" and sizes.shared:

@@ -11,14 +11,15 @@ from typing import Any
 from vlogcheck.budget._values import Values
 from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.weights._build import Builder
+from vlogcheck.budget.weights._traits import Traits
 
 __all__ = ["rope_cache"]
 
 
 def rope_cache(
-    build: Builder, model: ModelConfig, head: int, layer: int, *, latent: bool = False, inv_freq: bool = False
+    build: Builder, model: ModelConfig, traits: Traits, head: int, layer: int, *, latent: bool = False, copy: str = ""
 ) -> None:
-    """Register the cache the layer uses; a cache already registered is shared."""
+    """Register the cache the layer uses; a cache already registered is shared (``copy`` tells a second one apart)."""
     kind = _layer_kind(model, layer)
     rope = _parameters(model, kind)
     partial = rope.number("partial_rotary_factor")
@@ -26,11 +27,16 @@ def rope_cache(
         partial = model.values.number("partial_rotary_factor", "rotary_pct", "rope_pct")
     stated = rope.integer("rope_dim") or model.values.integer("rotary_dim")
     width = stated or (head if partial is None or latent else int(head * partial))
-    if inv_freq:
+    if traits.transformers_since is not None and build.release.since(traits.transformers_since):
+        # two float32 vectors of frequencies per kind of layer
+        for what in ("inv_freq", "original_inv_freq"):
+            build.rope(1, width // 2, (what, kind if _nested(model) else None), item=4)
         return
-    rows, extra = _rows(model, rope, latent=latent)
-    identity = (kind if _distinct(model) else None, rope.number("rope_theta"), extra)
-    build.rope(rows, width, identity, item=4 if extra == "float32" else None)
+    rows, extra = _rows(build, model, rope)
+    if extra == "proportional":
+        width = head  # the whole head is kept, the part that does not turn as zeros
+    identity = (rope.number("rope_theta") if _distinct(model) else None, extra, copy)
+    build.rope(rows, width, identity, item=traits.rope_item)
 
 
 def _layer_kind(model: ModelConfig, layer: int) -> str | None:
@@ -40,8 +46,11 @@ def _layer_kind(model: ModelConfig, layer: int) -> str | None:
 
 def _distinct(model: ModelConfig) -> bool:
     """Whether kinds of layers rotate differently."""
-    nested = any(isinstance(v, Mapping) for v in model.rope.data.values())
-    return nested or model.values.has("rope_local_base_freq", "global_rope_theta")
+    return _nested(model) or model.values.has("rope_local_base_freq", "global_rope_theta")
+
+
+def _nested(model: ModelConfig) -> bool:
+    return any(isinstance(v, Mapping) for v in model.rope.data.values())
 
 
 def _parameters(model: ModelConfig, kind: str | None) -> Values:
@@ -57,7 +66,7 @@ def _parameters(model: ModelConfig, kind: str | None) -> Values:
     return Values(data, "rope_parameters")
 
 
-def _rows(model: ModelConfig, rope: Values, *, latent: bool) -> tuple[int, str]:
+def _rows(build: Builder, model: ModelConfig, rope: Values) -> tuple[int, str]:
     """Rows of the cache, and what else tells it apart."""
     values = model.values
     positions = values.integer("max_position_embeddings", "n_positions", "seq_length", "model_max_length") or 8192
@@ -71,6 +80,8 @@ def _rows(model: ModelConfig, rope: Values, *, latent: bool) -> tuple[int, str]:
     if kind in {"longrope", "su"}:
         # one cache for short and one for long texts, joined
         return (original or positions) + positions, kind
-    if rope.has("mrope_section") and values.text("model_type") != "qwen3_5_moe_text":
-        return positions * 4, "mrope"
+    if rope.has("mrope_section"):
+        # videos get positions beyond the text's; Qwen3-VL and later do without from 0.32 on
+        single = build.release.since("0.32.0") and (model.architecture or "").startswith(("Qwen3VL", "Qwen3_5"))
+        return positions * (1 if single else 4), "mrope"
     return positions, kind

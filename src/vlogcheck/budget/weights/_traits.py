@@ -33,7 +33,6 @@ class Traits:
         head_everywhere: the output head has a tensor of its own even when tied weights are announced.
         embedding: pipeline stages with an embedding: ``ends`` (first, and last where tied), ``first``, ``all``.
         final_everywhere: the closing norm is built on every pipeline stage.
-        inv_freq: rotary frequencies instead of a cos/sin cache (models run through the Transformers backend).
         tied: what ``tie_word_embeddings`` means when the key is absent.
         router_item: bytes per router weight, ``None`` for the model's type.
         router_bias: bias on the router itself.
@@ -42,6 +41,14 @@ class Traits:
         shared_gate: a one-column gate on the shared expert.
         sinks: one attention sink per query head.
         query_gate: the query projection is doubled by an output gate.
+        router_quantised: the router follows the quantisation (unless the checkpoint excludes it).
+        positions: rows of a learned position table.
+        embed_norm: a norm behind the embedding.
+        normalizer: one scalar buffer that scales the embedding.
+        transformers_since: the release from which the model runs through the Transformers backend, which keeps rotary
+            frequencies instead of a cache.
+        rope: whether positions are rotary.
+        rope_item: bytes per element of the rotary cache, ``None`` for the model's type.
 
     """
 
@@ -57,7 +64,6 @@ class Traits:
     head_everywhere: bool = False
     embedding: str = "ends"
     final_everywhere: bool = False
-    inv_freq: bool = False
     tied: bool = False
     router_item: int | None = None
     router_bias: bool = False
@@ -66,6 +72,13 @@ class Traits:
     shared_gate: bool = False
     sinks: bool = False
     query_gate: bool = False
+    router_quantised: bool = False
+    positions: int = 0
+    embed_norm: bool = False
+    normalizer: bool = False
+    transformers_since: str | None = None
+    rope: bool = True
+    rope_item: int | None = None
 
 
 def _bias(values: Values, *keys: str, default: bool = False) -> bool:
@@ -84,7 +97,8 @@ def _qwen2(model: ModelConfig) -> Traits:
 
 
 def _qwen3(model: ModelConfig) -> Traits:
-    return Traits(qkv_bias=model.values.flag("attention_bias"), qk_norm="head")
+    # Qwen3's dense and MoE attention; only the MoE layers have a router, whose quantisation follows the checkpoint
+    return Traits(qkv_bias=model.values.flag("attention_bias"), qk_norm="head", router_quantised=True)
 
 
 def _plain(model: ModelConfig) -> Traits:
@@ -96,16 +110,28 @@ def _phi3(model: ModelConfig) -> Traits:
 
 
 def _gemma(model: ModelConfig) -> Traits:
-    return Traits(tied=True, embedding="all", final_everywhere=True)
+    return Traits(tied=True, embedding="all", final_everywhere=True, normalizer=True)
 
 
 def _gemma2(model: ModelConfig) -> Traits:
     bias = model.values.flag("attention_bias")
-    return Traits(norms=4, tied=True, qkv_bias=bias, o_bias=bias, embedding="all", final_everywhere=True)
+    return Traits(norms=4, tied=True, qkv_bias=bias, o_bias=bias, embedding="all", final_everywhere=True, normalizer=True)
 
 
 def _gemma3(model: ModelConfig) -> Traits:
     return replace(_gemma2(model), qk_norm="head")
+
+
+def _gemma4(model: ModelConfig) -> Traits:
+    return replace(_gemma3(model), norms=0)
+
+
+def _latent_dense(model: ModelConfig) -> Traits:
+    return Traits(embedding="all", final_everywhere=True)
+
+
+def _glm_lite(model: ModelConfig) -> Traits:
+    return Traits(qkv_bias=model.values.flag("attention_bias"), o_bias=False, router_item=4, correction_item=4)
 
 
 def _cohere(model: ModelConfig) -> Traits:
@@ -128,20 +154,42 @@ def _falcon(model: ModelConfig) -> Traits:
 
 def _gpt2(model: ModelConfig) -> Traits:
     return Traits(
-        norm="layer", qkv_bias=True, o_bias=True, gated=False, mlp_bias=True, tied=True, embedding="all", final_everywhere=True
-    )
+        norm="layer", qkv_bias=True, o_bias=True, gated=False, mlp_bias=True, tied=True, embedding="all", final_everywhere=True,
+        positions=model.values.integer("n_positions", "max_position_embeddings") or 1024, rope=False,
+    )  # fmt: skip
+
+
+def _bigcode(model: ModelConfig) -> Traits:
+    return replace(_gpt2(model), transformers_since="0.25.1")
+
+
+def _bloom(model: ModelConfig) -> Traits:
+    return replace(_gpt2(model), positions=0, embed_norm=True)
+
+
+def _mpt(model: ModelConfig) -> Traits:
+    bias = not model.values.flag("no_bias", default=True)
+    norm = "layer" if bias else "rms"
+    return replace(_gpt2(model), positions=0, norm=norm, qkv_bias=bias, o_bias=bias, mlp_bias=bias)
 
 
 def _opt(model: ModelConfig) -> Traits:
     values = model.values
     bias = values.flag("enable_bias", default=True)
     norm = "layer" if values.flag("layer_norm_elementwise_affine", default=True) else "none"
-    return Traits(norm=norm, qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=bias, tied=True, embedding="all", final_everywhere=True)
+    return Traits(
+        norm=norm, qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=bias, tied=True, embedding="all", final_everywhere=True,
+        # OPT's table has two rows before position 0
+        positions=values.need("max_position_embeddings", minimum=1) + 2, rope=False,
+    )  # fmt: skip
 
 
 def _gpt_neox(model: ModelConfig) -> Traits:
     bias = model.values.flag("attention_bias", default=True)
-    return Traits(norm="layer", qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=True, embedding="all", final_everywhere=True)
+    return Traits(
+        norm="layer", qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=True, embedding="all", final_everywhere=True,
+        transformers_since="0.32.0",
+    )  # fmt: skip
 
 
 def _gptj(model: ModelConfig) -> Traits:
@@ -151,7 +199,7 @@ def _gptj(model: ModelConfig) -> Traits:
 def _phi(model: ModelConfig) -> Traits:
     return Traits(
         norm="layer", norms=1, qkv_bias=True, o_bias=True, gated=False, mlp_bias=True, head_bias=True, embedding="all",
-        final_everywhere=True,
+        final_everywhere=True, transformers_since="0.32.0",
     )  # fmt: skip
 
 
@@ -161,7 +209,10 @@ def _stablelm(model: ModelConfig) -> Traits:
 
 def _starcoder2(model: ModelConfig) -> Traits:
     bias = model.values.flag("use_bias", default=True)
-    return Traits(norm="layer", qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=bias, tied=True, embedding="all", final_everywhere=True)
+    return Traits(
+        norm="layer", qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=bias, tied=True, embedding="all", final_everywhere=True,
+        transformers_since="0.25.1",
+    )  # fmt: skip
 
 
 def _nemotron(model: ModelConfig) -> Traits:
@@ -173,8 +224,12 @@ def _apertus(model: ModelConfig) -> Traits:
     return replace(_llama(model), qk_norm="head", gated=False)
 
 
-def _ungated(model: ModelConfig) -> Traits:
-    return replace(_llama(model), gated=False)
+def _arcee(model: ModelConfig) -> Traits:
+    return replace(_llama(model), gated=False, transformers_since="0.32.0")
+
+
+def _through_transformers(model: ModelConfig) -> Traits:
+    return replace(_llama(model), transformers_since="0.2.0")
 
 
 def _exaone4(model: ModelConfig) -> Traits:
@@ -186,7 +241,7 @@ def _glm4(model: ModelConfig) -> Traits:
 
 
 def _glm(model: ModelConfig) -> Traits:
-    return Traits(qkv_bias=model.values.flag("attention_bias"))
+    return Traits(qkv_bias=model.values.flag("attention_bias"), transformers_since="0.32.0")
 
 
 def _glm4_moe(model: ModelConfig) -> Traits:
@@ -198,12 +253,12 @@ def _glm4_moe(model: ModelConfig) -> Traits:
 
 def _olmo(model: ModelConfig) -> Traits:
     bias = model.values.flag("attention_bias")
-    return Traits(norm="none", qkv_bias=bias, o_bias=bias, embedding="all", final_everywhere=True)
+    return Traits(norm="none", qkv_bias=bias, o_bias=bias, embedding="all", final_everywhere=True, transformers_since="0.26.0")
 
 
 def _olmo2(model: ModelConfig) -> Traits:
     bias = model.values.flag("attention_bias")
-    return Traits(qkv_bias=bias, o_bias=bias, qk_norm="row", embedding="all", final_everywhere=True)
+    return Traits(qkv_bias=bias, o_bias=bias, qk_norm="row", embedding="all", final_everywhere=True, transformers_since="0.26.0")
 
 
 def _olmoe(model: ModelConfig) -> Traits:
@@ -212,7 +267,9 @@ def _olmoe(model: ModelConfig) -> Traits:
 
 def _seed_oss(model: ModelConfig) -> Traits:
     values = model.values
-    return Traits(qkv_bias=values.flag("attention_bias", default=True), o_bias=values.flag("attention_out_bias"))
+    return Traits(
+        qkv_bias=values.flag("attention_bias", default=True), o_bias=values.flag("attention_out_bias"), transformers_since="0.32.0"
+    )
 
 
 def _ernie(model: ModelConfig) -> Traits:
@@ -223,6 +280,12 @@ def _ernie(model: ModelConfig) -> Traits:
 def _deepseek(model: ModelConfig) -> Traits:
     bias = model.values.flag("attention_bias")
     corrected = model.values.text("topk_method") == "noaux_tc"
+    return Traits(qkv_bias=bias, o_bias=bias, correction_item=4 if corrected else 0)
+
+
+def _glm_dsa(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias")
+    corrected = model.values.text("topk_method") in {None, "noaux_tc"}
     return Traits(qkv_bias=bias, o_bias=bias, correction_item=4 if corrected else 0)
 
 
@@ -242,7 +305,7 @@ def _qwen3_next(model: ModelConfig) -> Traits:
 
 
 def _gpt_oss(model: ModelConfig) -> Traits:
-    return Traits(qkv_bias=True, o_bias=True, sinks=True, router_bias=True, expert_bias=True)
+    return Traits(qkv_bias=True, o_bias=True, sinks=True, router_bias=True, expert_bias=True, rope_item=4)
 
 
 def _llama4(model: ModelConfig) -> Traits:
@@ -307,13 +370,13 @@ TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
     "InternLMForCausalLM": _llama,
     "InternLM3ForCausalLM": _llama,
     "IQuestCoderForCausalLM": _llama,
-    "CwmForCausalLM": _llama,
+    "CwmForCausalLM": _through_transformers,
     "MistralForCausalLM": _llama,
     "Ministral3ForCausalLM": _llama,
     "Fairseq2LlamaForCausalLM": _llama,
     "XverseForCausalLM": _llama,
     "GraniteForCausalLM": _llama,
-    "SmolLM3ForCausalLM": _llama,
+    "SmolLM3ForCausalLM": _through_transformers,
     "Phi3ForCausalLM": _phi3,
     "Qwen2ForCausalLM": _qwen2,
     "Qwen3ForCausalLM": _qwen3,
@@ -323,12 +386,19 @@ TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
     "GemmaForCausalLM": _gemma,
     "Gemma2ForCausalLM": _gemma2,
     "Gemma3ForCausalLM": _gemma3,
+    "Gemma4ForCausalLM": _gemma4,
+    "MiniCPM3ForCausalLM": _latent_dense,
+    "Glm4MoeLiteForCausalLM": _glm_lite,
+    "GlmMoeDsaForCausalLM": _glm_dsa,
     "CohereForCausalLM": _cohere,
     "Cohere2ForCausalLM": _cohere,
     "FalconForCausalLM": _falcon,
     "RWForCausalLM": _falcon,
     "GPT2LMHeadModel": _gpt2,
-    "GPTBigCodeForCausalLM": _gpt2,
+    "GPTBigCodeForCausalLM": _bigcode,
+    "BloomForCausalLM": _bloom,
+    "MPTForCausalLM": _mpt,
+    "MptForCausalLM": _mpt,
     "OPTForCausalLM": _opt,
     "GPTNeoXForCausalLM": _gpt_neox,
     "GPTJForCausalLM": _gptj,
@@ -338,7 +408,7 @@ TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
     "Starcoder2ForCausalLM": _starcoder2,
     "NemotronForCausalLM": _nemotron,
     "ApertusForCausalLM": _apertus,
-    "ArceeForCausalLM": _ungated,
+    "ArceeForCausalLM": _arcee,
     "Exaone4ForCausalLM": _exaone4,
     "Glm4ForCausalLM": _glm4,
     "GlmForCausalLM": _glm,

@@ -1,0 +1,64 @@
+"""Layers with an arrangement of their own: Llama 4, Gemma 4."""
+
+from __future__ import annotations
+
+from vlogcheck.budget._values import ModelConfigError
+from vlogcheck.budget.model import ModelConfig
+from vlogcheck.budget.weights._attention import gqa, per_layer
+from vlogcheck.budget.weights._build import Builder, NotModelled
+from vlogcheck.budget.weights._mlp import Mixture, dense, is_sparse, moe, width
+from vlogcheck.budget.weights._traits import Traits
+
+__all__ = ["gemma4_layer", "llama4_layer"]
+
+
+def llama4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
+    """Llama 4: mixtures with one shared expert of the same width, dense layers wider."""
+    gqa(build, model, traits, index)
+    inner = model.intermediate_size
+    if inner is None:
+        raise ModelConfigError("config lacks 'intermediate_size'")
+    if model.num_experts > 0 and is_sparse(model, index):
+        moe(build, model, traits, Mixture(model.num_experts, inner, inner), name="feed_forward", order=("router", "experts", "shared"))
+    else:
+        dense(build, model, traits, model.values.integer("intermediate_size_mlp") or inner, name="feed_forward")
+    for _ in range(2):
+        build.norm(model.hidden_size)
+
+
+def gemma4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
+    """Gemma 4: head sizes per layer kind, layers that reuse earlier keys, inputs per layer, optional mixture beside the MLP."""
+    values = model.values
+    kinds = model.layer_types
+    full = kinds is not None and index < len(kinds) and kinds[index] == "full_attention"
+    head = values.integer("global_head_dim") if full else None
+    head = per_layer(model, "head_dim", index, head or model.head_dim)
+    same = full and values.flag("attention_k_eq_v")
+    kv_heads = values.integer("num_global_key_value_heads") if same else None
+    shared = values.integer("num_kv_shared_layers") or 0
+    reuses = shared > 0 and index >= model.num_layers - shared
+    hidden = model.hidden_size
+    _gemma4_attention(build, model, traits, index, head, per_layer(model, "num_key_value_heads", index, kv_heads or model.num_kv_heads), reuses=reuses)
+    inner = width(model, index) * (2 if reuses and values.flag("use_double_wide_mlp") else 1)
+    dense(build, model, traits, inner)
+    for _ in range(4):
+        build.norm(hidden)
+    build.buffer("norms", build.item)
+    if values.integer("num_experts"):
+        raise NotModelled("Gemma 4's mixture layers are not modelled")
+    narrow = values.integer("hidden_size_per_layer_input") or 0
+    if narrow:
+        build.plain("mlp", hidden, narrow)
+        build.plain("mlp", narrow, hidden)
+        build.norm(hidden)
+
+
+def _gemma4_attention(build: Builder, model: ModelConfig, traits: Traits, index: int, head: int, kv_heads: int, *, reuses: bool) -> None:
+    if not reuses:
+        gqa(build, model, traits, index, head=head, kv_heads=kv_heads)
+        return
+    heads = model.num_attention_heads
+    build.column("attention", "self_attn.q_proj", model.hidden_size, [heads * head], bias=traits.qkv_bias)
+    build.row("attention", "self_attn.o_proj", heads * head, model.hidden_size, bias=traits.o_bias)
+    build.norm(head)
+    build.attention_scales()
