@@ -66,13 +66,18 @@ def latent(build: Builder, model: ModelConfig, traits: Traits, layer: int, *, hi
     value = values.need("v_head_dim", minimum=1)
     rank_kv, rank_q = model.kv_lora_rank, model.q_lora_rank
     bias = traits.qkv_bias
-    if rank_q is not None:
+    if rank_q is not None and traits.absorbed:
         build.linear(
             "attention", "self_attn.fused_qkv_a_proj", hidden, [rank_q, rank_kv + rotary], bias=bias,
             pieces=("q_a_proj", "kv_a_proj_with_mqa"),
         )  # fmt: skip
         build.norm(rank_q)
         build.column("attention", "self_attn.q_b_proj", rank_q, [heads * (nope + rotary)])
+    elif rank_q is not None:
+        build.linear("attention", "self_attn.q_a_proj", hidden, [rank_q], bias=bias)
+        build.norm(rank_q)
+        build.column("attention", "self_attn.q_b_proj", rank_q, [heads * (nope + rotary)])
+        build.linear("attention", "self_attn.kv_a_proj_with_mqa", hidden, [rank_kv + rotary], bias=bias)
     else:
         build.linear("attention", "self_attn.kv_a_proj_with_mqa", hidden, [rank_kv + rotary], bias=bias)
         build.column("attention", "self_attn.q_proj", hidden, [heads * (nope + rotary)])
@@ -81,9 +86,12 @@ def latent(build: Builder, model: ModelConfig, traits: Traits, layer: int, *, hi
     build.row("attention", "self_attn.o_proj", heads * value, hidden, bias=traits.o_bias)
     if values.has("index_topk") and values.has("index_n_heads") and values.has("index_head_dim"):
         _indexer(build, model, layer)
+        rope_cache(build, model, traits, rotary, layer, latent=True, copy="indexer")
     if rope:
         rope_cache(build, model, traits, rotary, layer, latent=True)
-    build.attention_scales(mla=True)
+    build.attention_scales(mla=traits.absorbed)
+    if not traits.absorbed or not build.absorb:
+        return
     # the decode path keeps the two halves of kv_b_proj once more, in the model's type (mla_attention.py)
     build.later("attention", build.cut(heads, "attention heads") * (nope + value) * rank_kv * build.item)
 

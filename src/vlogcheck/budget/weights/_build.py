@@ -59,6 +59,7 @@ class Builder:
         item: bytes per element of the model's type.
         scheme: how linear layers are quantised.
         release: the vLLM release.
+        absorb: whether latent attention runs as MLA (``VLLM_MLA_DISABLE`` turns it off).
         prefix: dotted name of the module being built, without a trailing dot (``model.layers.3``).
         params: ``(part, bytes)`` of every parameter.
         buffers: ``(part, bytes)`` of every buffer.
@@ -71,6 +72,7 @@ class Builder:
     item: int
     scheme: Scheme = PLAIN
     release: Release = field(default_factory=lambda: parse_release(None))
+    absorb: bool = True
     prefix: str = "model"
     params: list[tuple[str, int]] = field(default_factory=list)
     buffers: list[tuple[str, int]] = field(default_factory=list)

@@ -60,6 +60,8 @@ def _per_layer_inputs(build: Builder, model: ModelConfig, narrow: int) -> None:
     build.table("embedding", rows, narrow * model.num_layers)
     build.column("embedding", "per_layer_model_projection", model.hidden_size, [narrow * model.num_layers])
     build.norm(narrow)
+    for _ in range(3):  # scalars that scale the embeddings and their sum
+        build.buffer("embedding", build.item)
 
 
 def head(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> None:

@@ -12,7 +12,7 @@ from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.releases import Release, parse_release
 from vlogcheck.budget.weights._allocator import allocated_bytes
 from vlogcheck.budget.weights._build import Builder, NotModelled, Share
-from vlogcheck.budget.weights._drafter import build_drafter
+from vlogcheck.budget.weights._drafter import Drafter, build_drafter
 from vlogcheck.budget.weights._families import build_model
 from vlogcheck.budget.weights._methods import scheme_of
 from vlogcheck.budget.weights._quant import Scheme, Unknown
@@ -37,7 +37,8 @@ class WeightEstimate:
         tolerance: relative uncertainty of ``allocated_bytes`` as a fraction.
         tolerance_reason: why it is that large.
         assumptions: what was assumed on the way.
-        unknown: whether no figure is claimed; the sizes are 0 then and ``tolerance_reason`` says why.
+        unknown: whether no figure is claimed for the whole; the sizes hold what could be counted (0 where nothing could) and
+            ``tolerance_reason`` says what is missing.
         by_part: parameter bytes by part of the model (embedding, attention, mlp, experts, norms, lm_head, vision …).
         method: quantisation method as vLLM names it, ``none`` without one.
 
@@ -96,43 +97,52 @@ def estimate_weights(
         if isinstance(scheme, Unknown):
             raise NotModelled(scheme.reason)
         counts = stages(model.num_layers, ranks, release, env)
-        return [_stage(model, options, release, scheme, rank, counts) for rank in range(ranks)]
+        return [_stage(model, options, release, env, scheme, rank, counts) for rank in range(ranks)]
     except NotModelled as reason:
         return [WeightEstimate(rank, unknown=True, tolerance=1.0, tolerance_reason=str(reason)) for rank in range(ranks)]
 
 
 def _stage(
-    model: ModelConfig, options: ServeOptions, release: Release, scheme: Scheme, rank: int, counts: list[int]
+    model: ModelConfig, options: ServeOptions, release: Release, env: Mapping[str, str], scheme: Scheme, rank: int, counts: list[int]
 ) -> WeightEstimate:
     start = sum(counts[:rank])
     share = _share(options, first=rank == 0, last=rank == len(counts) - 1)
-    build = Builder(share, 4 if options.dtype in {"float", "float32"} else 2, scheme, release)
+    item = 4 if options.dtype in {"float", "float32"} else 2
+    build = Builder(share, item, scheme, release, absorb=env.get("VLLM_MLA_DISABLE", "0") not in {"1", "true", "True"})
     copied = str(options.unused.get("mm_encoder_tp_mode", "")).lower() == "data"
     build_model(build, model, range(start, start + counts[rank]), text_only=_text_only(options), copied_tower=copied)
     if model.text.get("auto_map") and not model.outer.has("architectures"):
         build.note("the repository brings its own code")
-    drafter = build_drafter(build, model, options) if share.last else 0
+    drafter = build_drafter(build, model, options) if share.last else Drafter()
     parts: dict[str, int] = {}
     for part, size in build.params:
         parts[part] = parts.get(part, 0) + size
-    tensors = [size for _, size in (*build.params, *build.buffers, *build.after)]
+    drafted = sum(size for _, size in drafter.params)
+    if drafted:
+        parts["drafter"] = drafted
+    buffers = [size for _, size in (*build.buffers, *drafter.buffers)]
+    after = [size for _, size in (*build.after, *drafter.after)]
+    tensors = [*(size for _, size in build.params), *drafter.kept, *buffers, *after]
     limit = _SPLIT_LIMIT if release.since("0.21.0") else None
     tolerance, reason = scheme.tolerance, scheme.reason
-    if build.after and tolerance < _MLA_TOLERANCE:
+    if drafter.missing is not None:
+        tolerance, reason = 1.0, drafter.missing
+    elif after and tolerance < _MLA_TOLERANCE:
         tolerance, reason = _MLA_TOLERANCE, "MLA keeps absorbed projections whose layout depends on the backend"
     if options.enable_lora:
         build.note("LoRA buffers are not counted")
         tolerance, reason = max(tolerance, 0.05), "LoRA buffers are not counted"
     return WeightEstimate(
         pp_rank=rank,
-        param_bytes=sum(size for _, size in build.params),
-        buffer_bytes=sum(size for _, size in build.buffers),
-        post_load_bytes=sum(size for _, size in build.after),
-        drafter_bytes=drafter,
+        param_bytes=sum(size for _, size in build.params) + drafted,
+        buffer_bytes=sum(buffers),
+        post_load_bytes=sum(after),
+        drafter_bytes=drafted,
         allocated_bytes=allocated_bytes(tensors, max_split_size=limit),
         tolerance=tolerance,
         tolerance_reason=reason,
         assumptions=tuple(build.notes),
+        unknown=drafter.missing is not None,
         by_part=parts,
         method=scheme.method,
     )

@@ -47,6 +47,7 @@ class Traits:
         normalizer: one scalar buffer that scales the embedding.
         transformers_since: the release from which the model runs through the Transformers backend, which keeps rotary
             frequencies instead of a cache.
+        absorbed: latent attention keeps its cache compressed and absorbs the up-projections (vLLM's MLA).
         rope: whether positions are rotary.
         rope_item: bytes per element of the rotary cache, ``None`` for the model's type.
 
@@ -77,6 +78,7 @@ class Traits:
     embed_norm: bool = False
     normalizer: bool = False
     transformers_since: str | None = None
+    absorbed: bool = True
     rope: bool = True
     rope_item: int | None = None
 
@@ -126,8 +128,8 @@ def _gemma4(model: ModelConfig) -> Traits:
     return replace(_gemma3(model), norms=0)
 
 
-def _latent_dense(model: ModelConfig) -> Traits:
-    return Traits(embedding="all", final_everywhere=True)
+def _minicpm3(model: ModelConfig) -> Traits:
+    return Traits(tied=True, embedding="all", final_everywhere=True, absorbed=False)
 
 
 def _glm_lite(model: ModelConfig) -> Traits:
@@ -283,12 +285,6 @@ def _deepseek(model: ModelConfig) -> Traits:
     return Traits(qkv_bias=bias, o_bias=bias, correction_item=4 if corrected else 0)
 
 
-def _glm_dsa(model: ModelConfig) -> Traits:
-    bias = model.values.flag("attention_bias")
-    corrected = model.values.text("topk_method") in {None, "noaux_tc"}
-    return Traits(qkv_bias=bias, o_bias=bias, correction_item=4 if corrected else 0)
-
-
 def _mixtral(model: ModelConfig) -> Traits:
     return Traits()
 
@@ -387,9 +383,9 @@ TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
     "Gemma2ForCausalLM": _gemma2,
     "Gemma3ForCausalLM": _gemma3,
     "Gemma4ForCausalLM": _gemma4,
-    "MiniCPM3ForCausalLM": _latent_dense,
+    "MiniCPM3ForCausalLM": _minicpm3,
     "Glm4MoeLiteForCausalLM": _glm_lite,
-    "GlmMoeDsaForCausalLM": _glm_dsa,
+    "GlmMoeDsaForCausalLM": _deepseek,
     "CohereForCausalLM": _cohere,
     "Cohere2ForCausalLM": _cohere,
     "FalconForCausalLM": _falcon,
