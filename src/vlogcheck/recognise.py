@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Recogniser", "looks_like_memory"]
 
-_RAISED = re.compile(r"\W*(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt)(?:\([\w.]+\))?: ")
+_RAISED = re.compile(
+    r"\W*(?:(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt)(?:\([\w.]+\))?: |(?:Value|Assertion) error, )"
+)
+"""An error's class in front of its text; pydantic repeats the text of a validator's error in its own words."""
 _MEMORY = re.compile(
     r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b|[Oo]ut of memory|\bOOM\b|\bmemory\b",
     re.IGNORECASE,
 )
+_CALM = ("INFO", "DEBUG")
 _DEEPEST = 3
 """How many messages that quote another message are opened, one inside the other."""
 SUSPICIOUS = ("GiB", "MiB", " GB", "KV cache", "blocks", " tokens", "out of memory", "OOM", "memory")
@@ -90,6 +94,9 @@ class Recogniser:
         embedded: list[Template] = []
         for template in self.candidates(message):
             patterns = template.lines()
+            if template.embedded:
+                embedded.append(template)
+                continue
             if len(patterns) > 1:
                 if patterns[0].fullmatch(message):
                     multiline.append(template)
@@ -101,11 +108,11 @@ class Recogniser:
                     if (record := self._match(line, inner[raised.end() :] if raised else inner, depth + 1)) is not None:
                         return record
                 return self._build(template, match.groupdict(), line)
-            if template.embedded:
-                embedded.append(template)
         if multiline:
             self._pending[_key(line)] = _Pending(line._replace(message=message), multiline)
             return None
+        if line.source is not None and line.level in _CALM:
+            return None  # what a request or a note quotes is no failure
         for template in embedded:
             if (match := template.lines()[0].search(message)) is not None:
                 return self._build(template, match.groupdict(), line)

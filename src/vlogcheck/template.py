@@ -278,12 +278,13 @@ class Template:
         values = dict(self.values)
         for piece in self.parsed():
             if piece.kind == "hole" and piece.text in groups:
-                value = self.record.hole(piece.text).read(groups[piece.text])
+                text = groups[piece.text]
                 if piece.spec in _SIZE_UNITS:
-                    value = GiB(groups[piece.text], unit=_SIZE_UNITS[piece.spec])
-                elif piece.spec.startswith(".") and isinstance(value, GiB):
+                    values[piece.text] = GiB(text, unit=_SIZE_UNITS[piece.spec])
+                    continue
+                value = values[piece.text] = self.record.hole(piece.text).read(text)
+                if piece.spec.startswith(".") and isinstance(value, GiB):
                     value.resolution = int(piece.spec[1:-1])
-                values[piece.text] = value
         return values
 
     def render(self, values: Mapping[str, Any], *, optional: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""What profiling found: the terms between total memory and the KV pool."""
+"""What profiling found, in one summary line per worker: the terms between total memory and the KV pool."""
 
 from __future__ import annotations
 
@@ -13,12 +13,26 @@ class KVCacheMemory(Record):
 
     gib: GiB
     """Memory left; negative when the weights alone exceed the budget."""
+    total_gib: GiB | None = None
+    """Device memory in total, where the line names it (Ascend)."""
 
     templates = (
         Template(
             "Available KV cache memory: {gib} GiB",
             versions=">=0.9.1",
             example="Available KV cache memory: 60.31 GiB",
+        ),
+        Template(
+            "Available KV cache memory: {gib} GiB (halved for workspace)",
+            versions=">=0.23",
+            source="vllm-ascend",
+            example="Available KV cache memory: 9.87 GiB (halved for workspace)",
+        ),
+        Template(
+            "Available memory: {gib:bytes}, total memory: {total_gib:bytes}",
+            versions=">=0.9,<0.18",
+            source="vllm-ascend",
+            example="Available memory: 40432865280, total memory: 65452113920",
         ),
     )
 
@@ -84,6 +98,12 @@ _SPLIT = (
 _CONSUMED = (
     "Actual usage is {consumed_gib} GiB for consumed memory (weights + non-torch), {activation_gib} GiB for peak"
     " activation, and {graphs_gib} GiB for CUDAGraph memory. "
+)
+_NPU = (
+    "Actual usage: {weights_gib} GiB for weights, {activation_gib} GiB for peak activation, {non_torch_gib} GiB for non-torch"
+    " memory, {graphs_gib} GiB for NPU graph memory. Replace gpu_memory_utilization with"
+    " `--kv-cache-memory={suggested_bytes}` ({_} GiB) to fit into requested memory, or `--kv-cache-memory={full_bytes}`"
+    " ({_} GiB) to fully utilize NPU free memory. Current KV cache memory: {kv_cache_gib} GiB."
 )
 _SUGGEST = (
     "Replace gpu_memory_utilization config with `--kv-cache-memory={suggested_bytes}` ({_} GiB) to fit into requested"
@@ -153,5 +173,15 @@ class MemoryUse(Record):
             " GiB for CUDAGraph memory. Replace gpu_memory_utilization config with `--kv-cache-memory=58000000000` to fit"
             " into requested memory, or `--kv-cache-memory=65000000000` to fully utilize gpu memory. Current kv cache memory"
             " in use is 58970000000 bytes.",
+        ),
+        Template(
+            _USE + _NPU,
+            versions=">=0.23",
+            source="vllm-ascend",
+            example="Free memory on device (60.2/60.96 GiB) on startup. Desired GPU memory utilization is (0.9, 54.86 GiB)."
+            " Actual usage: 15.3 GiB for weights, 1.41 GiB for peak activation, 0.3 GiB for non-torch memory, 0.61 GiB for"
+            " NPU graph memory. Replace gpu_memory_utilization with `--kv-cache-memory=39900000000` (37.16 GiB) to fit into"
+            " requested memory, or `--kv-cache-memory=45600000000` (42.47 GiB) to fully utilize NPU free memory. Current KV"
+            " cache memory: 37.85 GiB.",
         ),
     )

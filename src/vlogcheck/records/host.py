@@ -1,0 +1,234 @@
+"""The host's side: memory of the host, of its shared-memory folder, and processes killed from outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vlogcheck.template import Record, Size, Template, Word
+from vlogcheck.units import GiB
+
+__all__ = ["Crashed", "HostAllocationFailed", "NoSpaceLeft", "OOMKilled", "ProcessKilled"]
+
+
+class ProcessKilled(Record):
+    """A process was ended by signal 9: on a server nearly always the host's memory. Says nothing of who sent it."""
+
+    killed_pid: int | None = None
+    """The process, where the line has it."""
+    command: str | None = None
+    """Its command line, where the line has it."""
+
+    templates = (
+        Template("Killed", versions="", source="shell", example="Killed"),
+        Template(
+            "{_}: line {_}:{_} {killed_pid} Killed{_} {command}",
+            versions="",
+            source="shell",
+            example='./serve.sh: line 193: 124064 Killed                  vllm serve "$MODEL" --dtype auto',
+        ),
+        Template(
+            "{_}: line {_}:{_} {killed_pid} Killed",
+            versions="",
+            source="shell",
+            example="./serve.sh: line 193: 124064 Killed",
+        ),
+        *(
+            Template(
+                f"[{{_}}]{mark}  Killed{{_}} {{command}}",
+                versions="",
+                source="shell",
+                example=f"[1]{mark}  Killed                  vllm serve meta-llama/Llama-3.1-8B",
+            )
+            for mark in "+-"
+        ),
+        *(
+            Template(text, versions="", source=source, embedded=True, example=example)
+            for text, source, example in (
+                ("exited with code 137", "docker", "vllm-1 exited with code 137"),
+                ("exit code 137", "shell", "##[error]Process completed with exit code 137."),
+                ("exit code: 137", "shell", "command failed (exit code: 137)"),
+                ("Exit Code:    137", "kubernetes", "      Exit Code:    137"),
+                ('"exitCode":137', "kubernetes", '"state":{"terminated":{"exitCode":137,"reason":"Error"}}'),
+                ("exit status 137", "supervisord", "exited: vllm (exit status 137; not expected)"),
+                ("terminated by SIGKILL", "supervisord", "exited: vllm (terminated by SIGKILL; not expected)"),
+                ("code=killed, status=9/KILL", "systemd", "vllm.service: Main process exited, code=killed, status=9/KILL"),
+                ("received signal 9", "shell", "process 4242 received signal 9"),
+                ("Signal 9 (SIGKILL) received by PID {killed_pid}", "torch", "Signal 9 (SIGKILL) received by PID 4242"),
+                ("(exitcode: -9) local_rank: {_} (pid: {killed_pid})", "torch", "failed (exitcode: -9) local_rank: 0 (pid: 42)"),
+                ("died with <Signals.SIGKILL: 9>", "python", "Command '['vllm', 'serve']' died with <Signals.SIGKILL: 9>."),
+            )
+        ),
+    )
+
+
+class OOMKilled(Record):
+    """The kernel, the container runtime or Ray says that it ended a process for want of host memory."""
+
+    killed_pid: int | None = None
+    """The process, where the line has it."""
+    name: str | None = None
+    """Its name."""
+    resident_gib: GiB | None = None
+    """Its resident anonymous memory."""
+
+    templates = (
+        Template(
+            "ut of memory: Killed process {killed_pid} ({name}) total-vm:{_}kB, anon-rss:{resident_gib:KiB}kB,",
+            versions="",
+            source="kernel",
+            embedded=True,
+            example="Memory cgroup out of memory: Killed process 4242 (VLLM::EngineCor) total-vm:98765432kB,"
+            " anon-rss:31457280kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:70000kB oom_score_adj:0",
+        ),
+        Template(
+            "oom-kill:constraint={_},task={name},pid={killed_pid},",
+            versions="",
+            source="kernel",
+            embedded=True,
+            example="oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=VLLM::EngineCor,pid=4242,uid=0",
+        ),
+        *(
+            Template(text, versions="", source=source, embedded=True, example=example)
+            for text, source, example in (
+                ("OOMKilled", "kubernetes", "      Reason:       OOMKilled"),
+                ("killed by the OOM killer", "systemd", "vllm.service: A process of this unit has been killed by the OOM killer."),
+                ("Failed with result 'oom-kill'", "systemd", "vllm.service: Failed with result 'oom-kill'."),
+                ("invoked oom-killer", "kernel", "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0"),
+                ("Detected {_} oom_kill event", "slurm", "slurmstepd: error: Detected 1 oom_kill event in StepId=77.batch."),
+                ("Some of the step tasks have been OOM Killed", "slurm",
+                 "slurmstepd: error: Some of the step tasks have been OOM Killed."),
+                ("due to the node running low on memory", "ray",
+                 "Task was killed due to the node running low on memory."),
+                ("Workers (tasks / actors) killed due to memory pressure (OOM)", "ray",
+                 "1 Workers (tasks / actors) killed due to memory pressure (OOM)"),
+            )
+        ),
+    )  # fmt: skip
+
+
+class HostAllocationFailed(Record):
+    """An allocation of host memory failed inside a process."""
+
+    tried_gib: Size | None = None
+    """Size asked for, where the line has it."""
+
+    templates = (
+        Template(
+            "not enough memory: you tried to allocate {tried_gib:bytes} bytes",
+            versions="",
+            source="torch",
+            embedded=True,
+            example="DefaultCPUAllocator: not enough memory: you tried to allocate 17179869184 bytes.",
+        ),
+        Template(
+            "can't allocate memory: you tried to allocate {tried_gib:bytes} bytes",
+            versions="",
+            source="torch",
+            embedded=True,
+            example="[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to"
+            " allocate 17179869184 bytes. Error code 12 (Cannot allocate memory)",
+        ),
+        Template(
+            "unable to mmap {tried_gib:bytes} bytes from file",
+            versions="",
+            source="torch",
+            embedded=True,
+            example="unable to mmap 4976698672 bytes from file </models/m/model-00001-of-00004.safetensors>: Cannot allocate"
+            " memory (12)",
+        ),
+        Template(
+            "Unable to allocate {tried_gib} for an array with shape",
+            versions="",
+            source="numpy",
+            embedded=True,
+            example="Unable to allocate 1.50 GiB for an array with shape (201326592,) and data type float64",
+        ),
+        *(
+            Template(text, versions="", source=source, embedded=True, example=example)
+            for text, source, example in (
+                ("std::bad_alloc", "shell", "terminate called after throwing an instance of 'std::bad_alloc'"),
+                ("Cannot allocate memory", "shell", "[Errno 12] Cannot allocate memory"),
+                ("CUDA error: OS call failed or operation not supported on this OS", "torch",
+                 "CUDA error: OS call failed or operation not supported on this OS"),
+                ("failed to allocate pinned memory", "torch", "failed to allocate pinned memory"),
+            )
+        ),
+        Template("MemoryError", versions="", source="python", example="MemoryError"),
+    )  # fmt: skip
+
+
+class NoSpaceLeft(Record):
+    """A file system is full: the shared-memory folder of a container, or the disk a model is downloaded to."""
+
+    file: str | None = None
+    """The file, where the line has it."""
+    shared_memory: bool = False
+    """Whether it is the shared-memory folder (`/dev/shm`, torch's or NCCL's segments)."""
+
+    templates = (
+        Template(
+            "[Errno 28] No space left on device: '{file}'",
+            versions="",
+            source="python",
+            embedded=True,
+            example="[Errno 28] No space left on device: '/dev/shm/psm_1a2b3c4d'",
+        ),
+        Template(
+            "unable to write to file <{file}>: No space left on device",
+            versions="",
+            source="torch",
+            embedded=True,
+            example="unable to write to file </torch_4242_1>: No space left on device (28)",
+            values={"shared_memory": True},
+        ),
+        Template(
+            "Error while creating shared memory segment {file} (size",
+            versions="",
+            source="nccl",
+            embedded=True,
+            example="NCCL WARN Error while creating shared memory segment /dev/shm/nccl-Ab12Cd (size 9637888)",
+            values={"shared_memory": True},
+        ),
+        Template(
+            "This might be caused by insufficient shared memory (shm)",
+            versions="",
+            source="torch",
+            embedded=True,
+            example="Unexpected bus error encountered in worker. This might be caused by insufficient"
+            " shared memory (shm).",
+            values={"shared_memory": True},
+        ),
+        Template(
+            "No space left on device",
+            versions="",
+            source="python",
+            embedded=True,
+            example="[Errno 28] No space left on device",
+        ),
+    )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Tell shared memory from disk by the path."""
+        shared = values.get("shared_memory") or (values.get("file") or "").startswith("/dev/shm")  # noqa: S108
+        return {**values, "shared_memory": bool(shared)}
+
+
+class Crashed(Record):
+    """A process ended itself or hit a fault: bus error (often too little shared memory), segmentation fault, abort."""
+
+    fault: Word
+    """bus, segmentation or abort."""
+
+    templates = tuple(
+        Template(text, versions="", source="shell", embedded=True, example=text + " (core dumped)", values={"fault": fault})
+        for text, fault in (
+            ("Bus error", "bus"),
+            ("Signal 7 (SIGBUS)", "bus"),
+            ("Segmentation fault", "segmentation"),
+            ("Segfault encountered", "segmentation"),
+            ("Signal 11 (SIGSEGV)", "segmentation"),
+            ("Aborted (core dumped)", "abort"),
+            ("Signal 6 (SIGABRT)", "abort"),
+        )
+    )
