@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from vlogcheck.expect import Expectation
 from vlogcheck.expected import ExpectedEngine, Model
+from vlogcheck.failures import Outcome, outcome
 from vlogcheck.observed import EngineLedger, Observation, observe
 from vlogcheck.registry import Missing
 from vlogcheck.runtime import RunTime
 from vlogcheck.startup import Startup
-
 
 __all__ = ["ConcurrencyCeiling", "Context", "LogFacts", "ceiling"]
 
@@ -239,6 +239,7 @@ _PROVIDERS: dict[Any, Callable[[Context], Any]] = {
     Context: lambda context: context,
     Startup: lambda context: context.startup,
     Observation: lambda context: context.observation,
+    Outcome: lambda context: outcome(context.startup),
     Expectation: _expectation,
     LogFacts: _facts,
     RunTime: _runtime,

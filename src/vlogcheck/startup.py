@@ -14,6 +14,7 @@ from vlogcheck.records import (
     DeviceBlocks,
     EngineConfig,
     EngineInit,
+    EngineInitFailed,
     EngineStats,
     FreeMemoryTooLow,
     GraphCapture,
@@ -31,10 +32,10 @@ from vlogcheck.records import (
     WeightsLoaded,
     WeightsRead,
 )
-from vlogcheck.runtime import RunTime
+from vlogcheck.runtime import RunTime, Sample
 from vlogcheck.template import Record
 
-__all__ = ["PHASES", "Collector", "Engine", "Phase", "Rank", "Startup"]
+__all__ = ["PHASES", "Collector", "Engine", "Moment", "Phase", "Rank", "Startup"]
 
 R = TypeVar("R", bound=Record)
 
@@ -71,6 +72,7 @@ _BEGINS: dict[type[Record], int] = {
 _READY = len(PHASES) - 1
 _RANK_RECORDS = (WeightsLoaded, WeightsRead, KVCacheMemory, MemoryProfile, MemoryUse, GraphCapture)
 _REFUSALS = (FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory)
+_NEVER_STARTED = (EngineInitFailed, *_REFUSALS)
 _DP = re.compile(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d+)")
 
 
@@ -80,6 +82,17 @@ class Phase(NamedTuple):
     name: str
     line: int
     time: str | None
+
+
+class Moment(NamedTuple):
+    """What was going on when a message was printed."""
+
+    phase: str
+    """The start-up's phase."""
+    own_phase: str
+    """The phase of the process that printed it: behind the start-up's where ranks load at different speed."""
+    sample: Sample | None
+    """The last metrics line before it, once there was one."""
 
 
 class Rank:
@@ -208,6 +221,8 @@ class Startup:
         self._engines: dict[int, Engine] = {}
         self._pids: set[int] = set()
         self._phase = -1
+        self._own_phase: dict[tuple[Any, ...], int] = {}
+        self._moments: dict[int, tuple[int, int, Sample | None]] = {}
 
     def add(self, record: Record) -> None:
         """Take a record of this start-up."""
@@ -222,6 +237,10 @@ class Startup:
         self.records.append(record)
         if record.pid is not None:
             self._pids.add(record.pid)
+        own = (record.process, record.pid)
+        self._moments[id(record)] = (self._phase, self._own_phase.get(own, self._phase), self.runtime.last)
+        if isinstance(record, _RANK_RECORDS) and self._phase < _READY:
+            self._own_phase[own] = max(self._own_phase.get(own, 0), _BEGINS[type(record)])
         self._mark(record)
         self.engine_of(record).add(record)
 
@@ -298,18 +317,33 @@ class Startup:
     @property
     def offline(self) -> bool:
         """Whether nothing of an API server was printed: `LLM()` in a script, which is ready when the engine is."""
-        api = any(isinstance(r, (ServerVersion, ServerArgs)) or (r.process or "").startswith("A") for r in self.records)
-        return not api
+        return not any(
+            isinstance(r, ServerVersion)
+            or (r.process or "").lower().startswith("apiserver")
+            or (r.source or "").startswith(("api_server.py", "launcher.py"))
+            for r in self.records
+        )
 
     @property
     def usable(self) -> bool:
-        """Whether start-up came to its end: the server answers, or an offline engine is initialised."""
-        return self.ready is not None or (self.offline and self.last(EngineInit) is not None)
+        """Whether start-up came to its end: the server answers, or an offline engine is initialised.
+
+        A server whose access log goes elsewhere prints no ready line; its metrics lines show as well that it serves.
+        """
+        initialised = self._phase >= PHASES.index("starting the API server")
+        return self.ready is not None or (initialised and (self.offline or self.runtime.samples > 0))
 
     @property
     def ready(self) -> Ready | None:
         """The line that says the server answers requests, or None."""
-        return next((r for r in self.records if isinstance(r, Ready)), None) if self._phase == _READY else None
+        if self._phase != _READY:
+            return None
+        return next((r for r in self.records if isinstance(r, Ready) and r.line == self.phases[-1].line), None)
+
+    def moment(self, record: Record) -> Moment:
+        """Return what was going on just before a record of this start-up was printed."""
+        phase, own, sample = self._moments[id(record)]
+        return Moment(PHASES[max(phase, 0)], PHASES[max(phase if phase == _READY else own, 0)], sample)
 
     @property
     def refusal(self) -> Record | None:
@@ -388,7 +422,8 @@ class Collector:
             if earlier_same is not None and (earlier_same.pid != record.pid or started):
                 return not (record.pid is not None and record.pid == earlier_same.pid and not started)
             return started and startup.ready is not None
-        return False
+        # A server that was ready cannot fail to start: this is a piece of another one's log.
+        return isinstance(record, _NEVER_STARTED) and record.pid not in startup._pids and startup.ready is not None
 
 
 def _below(pids: set[int], pid: int) -> list[int]:

@@ -1,0 +1,70 @@
+"""Python errors that no other record knows: the last line of a traceback."""
+
+from __future__ import annotations
+
+from vlogcheck.template import Record, Template, Word
+
+__all__ = ["Raised", "TracebackFrame"]
+
+
+class Raised(Record):
+    """An error was raised whose text is no record of its own; whether it was handled, the line does not say."""
+
+    error: Word
+    """Class of the error with its module, without the ending `Error` or `Exception`."""
+    text: str
+    """What it says."""
+
+    templates = (
+        Template(
+            "{error}Error: {text}",
+            versions="",
+            source="python",
+            example="OSError: [Errno 98] Address already in use",
+            wraps="text",
+        ),
+        Template(
+            "{error}Exception: {text}",
+            versions="",
+            source="python",
+            example="ray.exceptions.ChannelException: the channel is closed",
+            wraps="text",
+        ),
+        Template(
+            "Exception: {text}",
+            versions="",
+            source="python",
+            example="Exception: the worker's memory of this is gone",
+            wraps="text",
+            values={"error": ""},
+        ),
+    )
+
+
+class TracebackFrame(Record):
+    """A frame of a traceback that tells what a worker was doing when it failed."""
+
+    function: Word
+    """The function, of which only those of a start-up's steps are known."""
+
+    templates = tuple(
+        Template(
+            f", in {function}",
+            versions="",
+            source="python",
+            embedded=True,
+            example=f'  File "/opt/vllm/v1/worker/gpu_worker.py", line 407, in {function}',
+            values={"function": function},
+        )
+        for function in (
+            "load_model",
+            "determine_available_memory",
+            "determine_num_available_blocks",
+            "profile_num_available_blocks",
+            "initialize_kv_cache",
+            "initialize_cache",
+            "compile_or_warm_up_model",
+            "capture_model",
+            "init_device",
+        )
+    )
