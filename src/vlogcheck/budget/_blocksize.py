@@ -42,7 +42,8 @@ def choose(model: ModelConfig, settings: Settings) -> BlockSizes:
     if not traits.has_state(model):
         return BlockSizes(chosen, 0, None, assumption)
     length = settings.max_model_len
-    if not traits.is_hybrid(model):
+    aligned = traits.has_attention(model) or settings.release.before("0.20.2")
+    if not traits.is_hybrid(model) or not aligned:
         return BlockSizes(chosen, _pure_state_block(settings, chosen, length), None, assumption)
     return _hybrid(model, settings, chosen, assumption)
 
@@ -145,9 +146,9 @@ def _bytes_per_token(model: ModelConfig, settings: Settings) -> int:
 
 def _alignment(model: ModelConfig, settings: Settings, chosen: int) -> int:
     release, device = settings.release, settings.device
-    if release.since("0.18.1"):
+    if release.since("0.20.2"):
         align = max(DEFAULT, chosen)
-        return max(align, 128) if settings.use_mla and release.since("0.28.0") else align
+        return max(align, 128) if settings.use_mla and release.since("0.27.0") else align
     if settings.use_mla:
         return 64 if release.since("0.11.0") else DEFAULT
     if release.since("0.11.1") and device.capability // 10 == 10 and _head(model, settings) == 256:

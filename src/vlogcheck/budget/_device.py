@@ -77,6 +77,8 @@ def parse_device(text: str | None, memory: int | None = None) -> Device:
 def _from_memory(memory: int) -> Device:
     if memory >= 160 << 30:
         return Device("b200", 100, memory, "card not given: a B200-class one assumed from its memory")
+    if any(abs(memory - round(gib * 2**30)) < 20 << 20 for gib in (79.25, 79.32)):
+        return Device("a100", 80, memory, "card not given: an A100-80GB-class one assumed from its memory")
     if memory >= 70 << 30:
         return Device("h100", 90, memory, "card not given: an H100-class one (compute capability 9.0) assumed")
     return Device("", 80, memory, "card not given: compute capability 8.0 assumed")

@@ -169,6 +169,11 @@ def _cache_dtype(model: ModelConfig, options: ServeOptions, release: Release, no
     if chosen == "auto" and (found := traits.checkpoint_cache_dtype(model, release)) is not None:
         notes.append(f"--kv-cache-dtype auto: {found} from the checkpoint's quantization_config")
         chosen = found
+    if model.values.has("index_topk") and model.is_mla:
+        if chosen == "auto" and release.before("0.11.1"):
+            chosen = "fp8_ds_mla"
+        elif chosen == "bfloat16":
+            chosen = "auto"
     if chosen != "auto" and chosen not in CACHE_ELEMENT:
         raise ModelConfigError(f"--kv-cache-dtype {chosen[:40]!r} is not known")
     return chosen
@@ -186,7 +191,7 @@ def _default_batched(
         batched = max(length, batched)
     if options.performance_mode == "throughput" and release.since("0.16.0"):
         batched *= 2
-    if release.since("0.9.1"):
+    if release.since("0.11.1"):
         batched = min(batched, seqs * length)
     return batched
 

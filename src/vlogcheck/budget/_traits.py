@@ -37,12 +37,12 @@ _ENCODER_TYPES = frozenset({
     "new", "gte", "jina_bert", "mpnet", "camembert",
 })  # fmt: skip
 
-#: Connectors whose classes can follow several KV-cache groups, with the first release read that says so.
+#: Connectors that follow several KV-cache groups, with the first release that leaves the hybrid manager on for them.
 _GROUP_CONNECTORS = {
-    "NixlConnector": "0.20.2", "MooncakeConnector": "0.20.2", "SimpleCPUOffloadConnector": "0.20.2",
-    "NixlPullConnector": "0.28.0", "NixlPushConnector": "0.28.0", "DecodeBenchConnector": "0.28.0",
-    "MooncakeStoreConnector": "0.28.0", "MoRIIOConnector": "0.28.0", "OffloadingConnector": "0.28.0",
-    "ExampleHiddenStatesConnector": "0.28.0",
+    "NixlConnector": "0.22.1", "MooncakeConnector": "0.22.1", "SimpleCPUOffloadConnector": "0.22.1",
+    "OffloadingConnector": "0.22.1", "DecodeBenchConnector": "0.22.1", "ExampleHiddenStatesConnector": "0.22.1",
+    "MooncakeStoreConnector": "0.22.1", "NixlPullConnector": "0.22.1", "NixlPushConnector": "0.22.1",
+    "MoRIIOConnector": "0.30.0", "HiSparseConnector": "0.31.0",
 }  # fmt: skip
 
 _FP8_NAMES = {"fp8": "fp8_e4m3", "nvfp4": "nvfp4"}
@@ -74,8 +74,13 @@ def has_state(model: ModelConfig) -> bool:
 
 
 def is_hybrid(model: ModelConfig) -> bool:
-    """Whether layers with a state and layers with attention occur together."""
-    return has_state(model) and bool(_kinds(model) & ATTENTION_KINDS)
+    """Whether vLLM runs the model as one with states and attention, even where no layer of it attends."""
+    return has_state(model) and model.text_model_type not in {"mamba", "mamba2", "falcon_mamba"}
+
+
+def has_attention(model: ModelConfig) -> bool:
+    """Whether some layer's cache grows with the context."""
+    return bool(_kinds(model) & ATTENTION_KINDS)
 
 
 def has_chunked(model: ModelConfig, release: Release) -> bool:
@@ -139,7 +144,12 @@ def uses_v2_runner(model: ModelConfig, options: ServeOptions, release: Release, 
 
 def connector_handles_groups(transfer: Mapping[str, Any], release: Release) -> bool:
     """Whether a ``--kv-transfer-config`` leaves several KV-cache groups possible without being asked."""
-    if release.before("0.28.0"):
-        return False
-    first = _GROUP_CONNECTORS.get(str(transfer.get("kv_connector")))
+    name = str(transfer.get("kv_connector"))
+    if name == "MultiConnector" and release.since("0.22.1"):
+        extra = transfer.get("kv_connector_extra_config")
+        inner = extra.get("connectors") if isinstance(extra, Mapping) else None
+        if not isinstance(inner, list):
+            return False
+        return all(isinstance(part, Mapping) and connector_handles_groups(part, release) for part in inner)
+    first = _GROUP_CONNECTORS.get(name)
     return first is not None and release.since(first)

@@ -21,7 +21,7 @@ from vlogcheck.budget._values import MAX_LAYERS, ModelConfigError, Values, as_in
 if TYPE_CHECKING:
     from vlogcheck.budget.releases import Release
 
-__all__ = ["ModelConfig", "ModelConfigError", "load_model_config"]
+__all__ = ["ModelConfig", "ModelConfigError", "load_model_config", "overridden"]
 
 #: Where multimodal wrappers keep the language model's own configuration, in the order they are tried.
 _TEXT_KEYS = ("text_config", "llm_config", "language_config", "language_model_config", "llm")
@@ -349,6 +349,21 @@ class ModelConfig:
             if factor is not None:
                 derived = int(derived * factor)
         return as_int(derived, "max_position_embeddings", minimum=1)
+
+
+def overridden(model: ModelConfig, overrides: Mapping[str, Any]) -> ModelConfig:
+    """Return the configuration with the keys of ``--hf-overrides`` replaced; nested text parts are merged, not replaced.
+
+    Raises:
+        ModelConfigError: the overrides leave no object.
+    """
+    changed = dict(model.raw)
+    for key, value in overrides.items():
+        inner = changed.get(key)
+        if key in (*_TEXT_KEYS, *_SHELL_KEYS) and isinstance(inner, Mapping) and isinstance(value, Mapping):
+            value = {**inner, **value}
+        changed[key] = value
+    return _build(changed, model.directory)
 
 
 def _text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:

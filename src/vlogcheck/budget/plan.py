@@ -13,7 +13,7 @@ from vlogcheck.budget._errors import PlanError, not_supported
 from vlogcheck.budget._grouping import CannotGroupError, Group
 from vlogcheck.budget._known import is_known_name, unknown_reason
 from vlogcheck.budget.flags import ServeOptions
-from vlogcheck.budget.model import ModelConfig, ModelConfigError
+from vlogcheck.budget.model import ModelConfig, ModelConfigError, overridden
 from vlogcheck.budget.pool import Pool, PoolResult
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.budget.specs import SpecCount, build_layers
@@ -143,6 +143,8 @@ def plan(
     options = options or ServeOptions()
     env = MappingProxyType(dict(env or {}))
     found = parse_release(release)
+    if options.hf_overrides:
+        model = overridden(model, options.hf_overrides)
     reason = unknown_reason(model, options, found)
     if reason is not None:
         return KVPlan(unknown=UnknownArchitecture(model.architecture, reason))
