@@ -1,0 +1,273 @@
+"""Exact weight bytes from the headers of safetensors files.
+
+Only the 8-byte length and the JSON header of each file are read, never the tensors. A header is somebody else's data: its length
+is bounded, its offsets are checked against the file, and what does not add up is reported instead of raised. The format is that
+of the ``safetensors`` library: little-endian header length, JSON object of ``name -> {dtype, shape, data_offsets}``, then data.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["CheckpointBytes", "HeaderError", "SafetensorsFile", "checkpoint_bytes", "read_header"]
+
+#: The format's own limit on a header (the library refuses more than 100 MB).
+MAX_HEADER = 100_000_000
+
+#: More shards than any checkpoint has.
+MAX_FILES = 10_000
+
+_MAX_INDEX = 200_000_000
+_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.safetensors")
+
+#: Bits per element by the format's dtype names.
+_BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "F4": 4, "F6_E2M3": 6,
+    "F6_E3M2": 6, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64,
+    "C64": 64,
+}  # fmt: skip
+
+
+class HeaderError(ValueError):
+    """A file is not safetensors, is cut short, or its header contradicts itself."""
+
+
+@dataclass(frozen=True)
+class SafetensorsFile:
+    """What one file's header says.
+
+    Attributes:
+        name: file name.
+        file_bytes: size of the file on disk.
+        tensor_bytes: sum of its tensors.
+        tensors: number of tensors.
+        by_dtype: tensor bytes by the format's dtype name (``BF16``, ``F8_E4M3`` …).
+
+    """
+
+    name: str
+    file_bytes: int
+    tensor_bytes: int
+    tensors: int
+    by_dtype: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class CheckpointBytes:
+    """Weights of a model directory, counted from its headers. All sizes in bytes.
+
+    Attributes:
+        files: the files that could be read, in order of their names.
+        tensor_bytes: sum of all tensors read.
+        file_bytes: sum of the files' sizes on disk (tensors plus headers).
+        by_dtype: tensor bytes by dtype.
+        missing: shards the index or the file names announce and that are not there.
+        problems: what is wrong with files that are there.
+        index_total_bytes: ``metadata.total_size`` of the index, ``None`` without one.
+
+    """
+
+    files: tuple[SafetensorsFile, ...] = ()
+    tensor_bytes: int = 0
+    file_bytes: int = 0
+    by_dtype: Mapping[str, int] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    index_total_bytes: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are weights, no shard is missing and every file could be read."""
+        return bool(self.files) and not self.missing and not self.problems
+
+
+def read_header(path: str | Path) -> SafetensorsFile:
+    """Read one file's header.
+
+    Raises:
+        HeaderError: the file cannot be read, is no safetensors file, is truncated, or its header contradicts itself.
+
+    """
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            prefix = file.read(8)
+            if len(prefix) < 8:
+                raise HeaderError(f"{path.name}: {size} bytes are too few for a safetensors file")
+            length = int.from_bytes(prefix, "little")
+            if length > MAX_HEADER:
+                raise HeaderError(f"{path.name}: a header of {length} bytes is beyond the format's limit")
+            if 8 + length > size:
+                raise HeaderError(f"{path.name}: the header of {length} bytes does not fit the file of {size} bytes")
+            text = file.read(length)
+    except OSError as error:
+        raise HeaderError(f"{path.name}: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the path
+        raise HeaderError(f"{path.name!r}: {error}") from None
+    if len(text) < length:
+        raise HeaderError(f"{path.name}: the header ends after {len(text)} of {length} bytes")
+    by_dtype, count = _sum(path.name, _object(path.name, text), size - 8 - length)
+    return SafetensorsFile(path.name, size, sum(by_dtype.values()), count, by_dtype)
+
+
+def _object(name: str, text: bytes) -> Mapping[str, Any]:
+    try:
+        header = json.loads(text)
+    except RecursionError:
+        raise HeaderError(f"{name}: the header is nested too deeply") from None
+    except ValueError:  # bad JSON, bad encoding, an integer of too many digits
+        raise HeaderError(f"{name}: the header is not JSON") from None
+    if not isinstance(header, dict):
+        raise HeaderError(f"{name}: the header is no JSON object")
+    return header
+
+
+def _sum(name: str, header: Mapping[str, Any], room: int) -> tuple[dict[str, int], int]:
+    """Tensor bytes by dtype, and the number of tensors; every tensor must lie inside the data and have the size of its shape."""
+    by_dtype: dict[str, int] = {}
+    count = end = 0
+    for tensor, entry in header.items():
+        if tensor == "__metadata__":
+            continue
+        shown = tensor if len(tensor) <= 80 else f"{tensor[:77]}..."
+        if not isinstance(entry, dict):
+            raise HeaderError(f"{name}: tensor {shown!r} has no description")
+        dtype, offsets = entry.get("dtype"), _offsets(entry.get("data_offsets"))
+        if not isinstance(dtype, str) or offsets is None:
+            raise HeaderError(f"{name}: tensor {shown!r} has no dtype or no offsets")
+        size = offsets[1] - offsets[0]
+        if size < 0:
+            raise HeaderError(f"{name}: tensor {shown!r} ends before it begins")
+        expected = _size(dtype, entry.get("shape"))
+        if expected is not None and expected != size:
+            raise HeaderError(f"{name}: tensor {shown!r} takes {size} bytes where its shape needs {expected}")
+        by_dtype[dtype] = by_dtype.get(dtype, 0) + size
+        count += 1
+        end = max(end, offsets[1])
+    total = sum(by_dtype.values())
+    if end > room:
+        raise HeaderError(f"{name}: cut short, {end} bytes of tensors announced and {room} there")
+    if total != end:
+        raise HeaderError(f"{name}: tensors overlap or leave holes ({total} bytes in a range of {end})")
+    return by_dtype, count
+
+
+def _offsets(value: object) -> tuple[int, int] | None:
+    """Begin and end of a tensor, where they are two usable numbers."""
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    begin, end = value
+    for n in (begin, end):
+        if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 2**63:
+            return None
+    return begin, end
+
+
+def _size(dtype: str, shape: object) -> int | None:
+    """Bytes a tensor of that shape takes; ``None`` where dtype or shape say nothing usable."""
+    bits = _BITS.get(dtype)
+    if bits is None or not isinstance(shape, list) or len(shape) > 16:
+        return None
+    elements = 1
+    for n in shape:
+        if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 2**63:
+            return None
+        elements *= n
+    return elements * bits // 8 if elements * bits % 8 == 0 else None
+
+
+def checkpoint_bytes(directory: str | Path) -> CheckpointBytes:
+    """Count the weights of a model directory.
+
+    The files are those ``model.safetensors.index.json`` names, else all ``*.safetensors`` beside it; shards announced by an
+    index or by ``-00001-of-00007`` names and not there are listed as missing. Consolidated copies
+    (``consolidated*.safetensors``) beside a full set are not counted twice.
+
+    Returns:
+        The sums and what is missing or wrong; an empty result where the directory has no such files.
+
+    """
+    directory = Path(directory)
+    problems: list[str] = []
+    total: int | None = None
+    names: list[str] = []
+    try:
+        present = sorted(entry.name for entry in directory.glob("*.safetensors") if entry.is_file())[: MAX_FILES + 1]
+        indexes = sorted(entry for entry in directory.glob("*.safetensors.index.json") if entry.is_file())
+    except (OSError, ValueError) as error:
+        return CheckpointBytes(problems=(f"{directory.name}: {error}",))
+    if len(present) > MAX_FILES:
+        return CheckpointBytes(problems=(f"more than {MAX_FILES} safetensors files",))
+    if indexes:
+        wanted = next((entry for entry in indexes if entry.name == "model.safetensors.index.json"), indexes[0])
+        names, total, problem = _index(wanted)
+        if problem is not None:
+            problems.append(problem)
+    if not names:
+        full = [name for name in present if not name.startswith("consolidated")]
+        names = sorted({*(full or present), *_announced(full or present)})
+    missing = [name for name in names if name not in set(present)]
+    files: list[SafetensorsFile] = []
+    by_dtype: dict[str, int] = {}
+    for name in names:
+        if name in missing:
+            continue
+        try:
+            found = read_header(directory / name)
+        except HeaderError as error:
+            problems.append(str(error))
+            continue
+        files.append(found)
+        for dtype, size in found.by_dtype.items():
+            by_dtype[dtype] = by_dtype.get(dtype, 0) + size
+    return CheckpointBytes(
+        files=tuple(files),
+        tensor_bytes=sum(file.tensor_bytes for file in files),
+        file_bytes=sum(file.file_bytes for file in files),
+        by_dtype=by_dtype,
+        missing=tuple(missing),
+        problems=tuple(problems),
+        index_total_bytes=total,
+    )
+
+
+def _announced(names: list[str]) -> set[str]:
+    """Shards the numbering of the others announces."""
+    announced: set[str] = set()
+    for name in names:
+        match = _SHARD.fullmatch(name)
+        if match is not None and int(match["count"]) <= MAX_FILES and len(announced) <= MAX_FILES:
+            count = match["count"]
+            announced |= {f"{match['stem']}-{number:05d}-of-{count}.safetensors" for number in range(1, int(count) + 1)}
+    return announced
+
+
+def _index(path: Path) -> tuple[list[str], int | None, str | None]:
+    """File names an index lists, its stated total, and what is wrong with it."""
+    try:
+        if path.stat().st_size > _MAX_INDEX:
+            return [], None, f"{path.name}: too large for an index"
+        content = json.loads(path.read_bytes())
+    except RecursionError:
+        return [], None, f"{path.name}: nested too deeply"
+    except (OSError, ValueError):
+        return [], None, f"{path.name}: cannot be read as JSON"
+    table = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(table, dict) or not table:
+        return [], None, f"{path.name}: no 'weight_map'"
+    names = {name for name in table.values() if isinstance(name, str)}
+    # a name that leads out of the directory is nobody's shard
+    safe = sorted(name for name in names if name.endswith(".safetensors") and Path(name).name == name and "\0" not in name)
+    problem = None if len(safe) == len(names) <= MAX_FILES else f"{path.name}: names files that cannot be shards"
+    metadata = content.get("metadata")
+    total = metadata.get("total_size") if isinstance(metadata, dict) else None
+    if isinstance(total, float) and total.is_integer():
+        total = int(total)
+    usable = isinstance(total, int) and not isinstance(total, bool) and 0 <= total < 2**63
+    return safe[:MAX_FILES], total if usable else None, problem
