@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,10 +96,8 @@ def test_typed_values_of_a_log() -> None:
 
 @given(st.lists(st.text(max_size=12), max_size=8))
 def test_any_words_give_options_or_a_flag_error(words: list[str]) -> None:
-    try:
+    with suppress(FlagError):
         parse_serve_flags(words)
-    except FlagError as error:
-        assert str(error)
 
 
 VALUES = st.recursive(
@@ -110,7 +110,5 @@ NAMES = st.sampled_from([name for name in ServeOptions.__dataclass_fields__ if n
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_any_mapping_gives_options_or_a_flag_error(given_values: dict[str, object]) -> None:
-    try:
+    with suppress(FlagError):
         options_from_mapping(given_values)
-    except FlagError as error:
-        assert str(error)

@@ -1,4 +1,4 @@
-"""Every case computed by vLLM's own code: layer specs, groups, blocks, tokens, concurrency and errors, without tolerance."""
+"""Every case computed by vLLM's own code: specs, groups, blocks, tokens, concurrency and errors, no tolerance."""
 
 from __future__ import annotations
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: Tokens per block on CUDA when nothing asks for more.
 DEFAULT = 16
 
+#: Tokens per block of the CPU backend from 0.11.1 on.
+CPU_DEFAULT = 128
+
 
 @dataclass(frozen=True)
 class BlockSizes:
@@ -59,6 +62,8 @@ def _attention(model: ModelConfig, settings: Settings) -> tuple[int, str | None]
     release, asked = settings.release, settings.options.block_size
     if model.text_model_type == "deepseek_v4":
         return 256, None
+    if settings.device.is_cpu:
+        return asked or (CPU_DEFAULT if release.since("0.11.1") else DEFAULT), None
     if settings.use_mla:
         return _latent(model, settings)
     if settings.cache_dtype.startswith("turboquant") and release.since("0.25.1") and not traits.is_hybrid(model):

@@ -40,6 +40,11 @@ class Device:
     assumption: str | None = None
 
     @property
+    def is_cpu(self) -> bool:
+        """Whether the CPU backend serves the model."""
+        return self.name == "cpu"
+
+    @property
     def is_large(self) -> bool:
         """Whether vLLM takes the larger batch defaults: at least 70 GiB and not an A100."""
         return self.memory is not None and self.memory >= 70 << 30 and "a100" not in self.name
@@ -55,6 +60,8 @@ def parse_device(text: str | None, memory: int | None = None) -> Device:
             return _DEFAULT
         return _from_memory(memory)
     name = text.strip().lower()
+    if name == "cpu":
+        return Device("cpu", 0, memory)
     capability = nominal = None
     for part, number, size in _CARDS:
         if re.search(rf"(?<![a-z0-9]){re.escape(part)}(?![0-9])", name):

@@ -94,6 +94,8 @@ def whole_model_window(model: ModelConfig) -> int | None:
         "qwen3_moe",
         "qwen2_vl",
         "qwen2_5_vl",
+        "qwen2_vl_text",
+        "qwen2_5_vl_text",
         "smollm3",
     } and not (values.flag("use_sliding_window")):
         return None

@@ -125,7 +125,7 @@ def resolve(
         max_model_len=length,
         max_num_batched_tokens=batched,
         max_num_seqs=seqs,
-        in_flight_tokens=_in_flight(model, options, release, env, batched),
+        in_flight_tokens=_in_flight(model, options, release, env, batched, on_cpu=device.is_cpu),
         prefix_caching=prefix,
         mamba_mode=_mamba_mode(model, options, release, prefix),
         use_mla=use_mla,
@@ -185,6 +185,8 @@ def _default_batched(
     if release.before("0.8.0"):
         return max(length, 2048) if options.enable_chunked_prefill is not True else 2048
     batched = default_batched_tokens(release, device)
+    if device.is_cpu:
+        batched *= options.tensor_parallel_size * options.pipeline_parallel_size
     if options.pipeline_parallel_size > 1 and release.before("0.9.1"):  # the older engine's defaults
         return 2048 if length > 32768 else max(length, 2048)
     if options.enable_chunked_prefill is False:
@@ -228,7 +230,7 @@ def _mamba_mode(model: ModelConfig, options: ServeOptions, release: Release, pre
 
 
 def _in_flight(
-    model: ModelConfig, options: ServeOptions, release: Release, env: Mapping[str, str], batched: int
+    model: ModelConfig, options: ServeOptions, release: Release, env: Mapping[str, str], batched: int, *, on_cpu: bool
 ) -> int:
     if release.before("0.26.0"):
         return batched
@@ -238,7 +240,7 @@ def _in_flight(
     v2 = traits.uses_v2_runner(model, options, release, env)
     asynchronous = options.async_scheduling
     if asynchronous is None:
-        asynchronous = not traits.is_pooling(model)
+        asynchronous = not traits.is_pooling(model) and not on_cpu
         if (
             (
                 spec

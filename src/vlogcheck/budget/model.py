@@ -352,10 +352,11 @@ class ModelConfig:
 
 
 def overridden(model: ModelConfig, overrides: Mapping[str, Any]) -> ModelConfig:
-    """Return the configuration with the keys of ``--hf-overrides`` replaced; nested text parts are merged, not replaced.
+    """Return the configuration with the keys of ``--hf-overrides`` replaced; nested text parts are merged.
 
     Raises:
         ModelConfigError: the overrides leave no object.
+
     """
     changed = dict(model.raw)
     for key, value in overrides.items():

@@ -169,6 +169,8 @@ def plan(
     )  # fmt: skip
     if available is None:
         available = options.kv_cache_memory_bytes
+    if available is None and settings.device.is_cpu:
+        available = _cpu_space(env)
     override = options.num_gpu_blocks_override
     if available is None and override is not None:
         available = [override * pool.bytes_per_block(rank) for rank in range(settings.pp)]
@@ -182,6 +184,12 @@ def plan(
             base, assumptions=(*notes, "the least of the available bytes would be refused, the most would not")
         )
     return _filled(base, least, most)
+
+
+def _cpu_space(env: Mapping[str, str]) -> int | None:
+    """Bytes of ``VLLM_CPU_KVCACHE_SPACE`` (GiB), where the variable holds a whole number."""
+    stated = env.get("VLLM_CPU_KVCACHE_SPACE", "").strip()
+    return int(stated) << 30 if stated.isdecimal() and len(stated) < 6 and int(stated) else None
 
 
 def _filled(base: KVPlan, low: PoolResult, high: PoolResult) -> KVPlan:

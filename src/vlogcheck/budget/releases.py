@@ -93,6 +93,8 @@ def default_max_num_seqs(release: Release, device: Device) -> int:
     """``--max-num-seqs`` of a server when it is not given (``EngineArgs.get_batch_defaults``)."""
     if release.before("0.8.3"):
         return 256
+    if device.is_cpu:
+        return 128
     return 1024 if device.is_large else 256
 
 
