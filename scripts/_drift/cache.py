@@ -40,7 +40,7 @@ class Collected:
 def collector_stamp() -> str:
     """Return what changes when the collecting code does: a cache of other code is not used."""
     here = Path(__file__).parent
-    code = b"".join((here / name).read_bytes() for name in ("pieces.py", "scope.py", "collect.py"))
+    code = b"".join((here / name).read_bytes() for name in ("pieces.py", "scope.py", "walk.py", "collect.py"))
     return hashlib.sha256(code).hexdigest()[:16]
 
 

@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from _drift.pieces import UNKNOWN, Text, Texts, concat, literal, percent, plain, union
-from _drift.scope import Env, Walker, evaluate, interesting, parameters, written
+from _drift.scope import Env, evaluate, written
+from _drift.walk import Walker, interesting, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
