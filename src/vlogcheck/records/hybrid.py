@@ -1,0 +1,181 @@
+"""Models whose layers differ: block sizes aligned with state pages, padding, groups, the hybrid manager."""
+
+from __future__ import annotations
+
+from vlogcheck.template import Record, Template, Word
+
+__all__ = [
+    "HiddenStateBlockSize",
+    "HybridBlockSize",
+    "HybridManagerOff",
+    "KVGroupBlockSizes",
+    "LayerPadding",
+    "MambaPagePadding",
+]
+
+
+class HybridBlockSize(Record):
+    """The attention block grows so that its page covers a state page (model_executor/models/config.py)."""
+
+    block_size_tokens: int
+    """Tokens of one attention block from now on."""
+    kernel_block_size_tokens: int | None = None
+    """Tokens of the kernel's block it must be a multiple of."""
+    mamba_page_bytes: int | None = None
+    """Bytes of a padded state page, where the line states them."""
+
+    templates = (
+        Template(
+            "Setting attention block size to {block_size_tokens} tokens to ensure that attention page size is >="
+            " mamba page"
+            " size.",
+            versions=">=0.10.0",
+            example="Setting attention block size to 784 tokens to ensure that attention page size is >= mamba page"
+            " size.",
+        ),
+        Template(
+            "[XPU]Setting attention block size to {block_size_tokens} tokens to ensure multiple of"
+            " {kernel_block_size_tokens}, set mamba_page_size_padded to {mamba_page_bytes} bytes accordingly, before"
+            " was {_}"
+            " bytes.",
+            versions=">=0.20.2,<0.32.0",
+            example="[XPU]Setting attention block size to 832 tokens to ensure multiple of 64, set"
+            " mamba_page_size_padded to"
+            " 1703936 bytes accordingly, before was 1671168 bytes.",
+        ),
+        Template(
+            "[XPU]Setting attention block size to {block_size_tokens} tokens to ensure multiple of"
+            " {kernel_block_size_tokens}.",
+            versions=">=0.32.0",
+            example="[XPU]Setting attention block size to 832 tokens to ensure multiple of 64.",
+        ),
+        Template(
+            "Setting attention block size to {block_size_tokens} tokens so the quantized primary KV page covers the"
+            " higher-precision padded-spec page.",
+            versions=">=0.25.1",
+            example="Setting attention block size to 1056 tokens so the quantized primary KV page covers the"
+            " higher-precision padded-spec page.",
+        ),
+    )
+
+
+class HiddenStateBlockSize(Record):
+    """Block size of a layer that caches hidden states for a drafter (v1/core/kv_cache_planning.py)."""
+
+    block_size_tokens: int
+    """Tokens of one block."""
+    layer: Word | None = None
+    """The layer."""
+    waste_bytes: int | None = None
+    """Bytes of each block that alignment wastes."""
+    waste_percent: float | None = None
+    """The same as a share."""
+
+    templates = (
+        Template(
+            "Using block size {block_size_tokens} for hidden-state cache layer {layer}; page alignment wastes"
+            " {waste_bytes}"
+            " bytes ({waste_percent}%) per block",
+            versions=">=0.28.0",
+            example="Using block size 32 for hidden-state cache layer model.layers.61.cache; page alignment wastes"
+            " 2048 bytes"
+            " (1.56%) per block",
+        ),
+        Template(
+            "Using block size {block_size_tokens} for drafting layers",
+            versions=">=0.18.1",
+            example="Using block size 64 for drafting layers",
+        ),
+    )
+
+
+class MambaPagePadding(Record):
+    """State pages are padded to the size of an attention page (model_executor/models/config.py)."""
+
+    padding_percent: float
+    """Share added to each state page."""
+
+    templates = (
+        Template(
+            "Padding mamba page size by {padding_percent}% to ensure that mamba page size and attention page size"
+            " are exactly"
+            " equal.",
+            versions=">=0.10.0",
+            example="Padding mamba page size by 1.21% to ensure that mamba page size and attention page size are"
+            " exactly"
+            " equal.",
+        ),
+    )
+
+
+class LayerPadding(Record):
+    """Groups of layers are padded to equal length (v1/core/kv_cache_utils.py)."""
+
+    padding_layers: int
+    """Layers added that hold nothing."""
+    waste_percent: float
+    """Share of the KV cache they may cost at most."""
+
+    templates = (
+        Template(
+            "Add {padding_layers} padding layers, may waste at most {waste_percent}% KV cache memory",
+            versions=">=0.9.1",
+            example="Add 1 padding layers, may waste at most 3.70% KV cache memory",
+        ),
+    )
+
+
+class HybridManagerOff(Record):
+    """Sliding-window and state layers are allocated as full attention: the KV cache holds fewer tokens."""
+
+    reason: str | None = None
+    """Why, where the line says so."""
+
+    templates = (
+        Template(
+            "Hybrid KV cache manager is disabled for this hybrid model, This means we do not enable any"
+            " optimizations for"
+            " saving KV cache memory {_}",
+            versions=">=0.9.1",
+            example="Hybrid KV cache manager is disabled for this hybrid model, This means we do not enable any"
+            " optimizations"
+            " for saving KV cache memory (e.g., dropping the KV cache outside the sliding window). The compute of"
+            " layers like"
+            " sliding window is still saved.",
+        ),
+        Template(
+            "Turning off hybrid kv cache manager because {reason}. {_}",
+            versions=">=0.11.1",
+            example="Turning off hybrid kv cache manager because `--kv-transfer-config` is set. This will reduce the"
+            " performance of vLLM on LLMs with sliding window attention or Mamba attention.",
+        ),
+        Template(
+            "KV cache page sizes cannot be unified; treating sliding-window layers as full attention for cache"
+            " allocation."
+            " {_}",
+            versions=">=0.27.1",
+            example="KV cache page sizes cannot be unified; treating sliding-window layers as full attention for cache"
+            " allocation. Sliding-window attention compute is unchanged.",
+            values={"reason": "page sizes cannot be unified"},
+        ),
+    )
+
+
+class KVGroupBlockSizes(Record):
+    """Block sizes of the groups of layers, and the one the scheduler counts in (v1/core/kv_cache_utils.py)."""
+
+    group_block_sizes: str | None = None
+    """Tokens of one block of each group, as printed."""
+    scheduler_block_size_tokens: int | None = None
+    """Least common multiple of them."""
+
+    templates = (
+        Template(
+            "kv cache group sizes {group_block_sizes}",
+            versions=">=0.30.0",
+            example="kv cache group sizes (16, 16, 784)",
+        ),
+        Template(
+            "kv lcm block sizes {scheduler_block_size_tokens}", versions=">=0.30.0", example="kv lcm block sizes 784"
+        ),
+    )
