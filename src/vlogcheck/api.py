@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Union
 
 from vlogcheck.context import Context, LogFacts
 from vlogcheck.expect import Expectation
+from vlogcheck.expected import Model
 from vlogcheck.files import open_log
 from vlogcheck.registry import Check, Finding, Severity, Skipped, all_checks, run_checks
 from vlogcheck.scan import Parser
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from vlogcheck.lines import LogLine
     from vlogcheck.template import Record
 
-__all__ = ["Report", "check", "parse"]
+__all__ = ["Inquiry", "Report", "check", "parse"]
 
 CHUNK = 1 << 20
 KEEP_UNRECOGNISED = 200
@@ -57,6 +58,7 @@ class Report:
     def __init__(
         self, path: str, startups: list[Startup], contexts: list[Context], findings: list[Finding],
         skipped: list[Skipped], facts: LogFacts, *, fail_on: Severity = Severity.ERROR, strict: bool = False,
+        stopped: str | None = None,
     ) -> None:  # fmt: skip
         self.path = path
         self.startups = startups
@@ -68,6 +70,8 @@ class Report:
         self.facts = facts
         self.fail_on = fail_on
         self.strict = strict
+        self.stopped = stopped
+        """Why reading ended before the log did (a time-out), or None."""
 
     @property
     def failing(self) -> list[Finding]:
@@ -86,6 +90,8 @@ class Report:
     @property
     def inconclusive(self) -> str | None:
         """Why the log decides nothing, or None."""
+        if self.stopped:
+            return self.stopped
         if not self.contexts:
             return "no vLLM start-up found in the log"
         for context in self.contexts:
@@ -159,23 +165,51 @@ def check(
     npu-smi and `metrics` a saved `/metrics` page, both from the serving state. Raises `LogFileError` for a log and `ModelConfigError`
     for a configuration that cannot be read; log content never raises.
     """
-    chosen = choose_checks(select, ignore)
-    beside = _read_beside(smi, metrics)
-    facts = read(log)
-    contexts = [
-        Context(
-            facts.startups[number],
-            number,
-            expectation=expect,
-            model=_model_for(facts.startups[number], model),
-            facts=facts,
-        )
-        for number in facts.judged
-    ]
-    for context in contexts:
-        for value in beside:
+    return Inquiry(
+        expect, model, select=select, ignore=ignore, fail_on=fail_on, strict=strict, smi=smi, metrics=metrics
+    ).report(read(log))
+
+
+class Inquiry:
+    """What is asked of a log: expectation, model, checks. Made once, it can judge any number of logs.
+
+    The arguments are those of `check`; everything that can be wrong about them raises here, before a log is read.
+    """
+
+    def __init__(
+        self, expect: Expectation | None = None, model: Any = None, *, select: Iterable[str] = (),
+        ignore: Iterable[str] = (), fail_on: Severity | str = Severity.ERROR, strict: bool = False,
+        smi: Source | None = None, metrics: Source | None = None,
+    ) -> None:  # fmt: skip
+        self.expect = expect
+        self.checks = choose_checks(select, ignore)
+        self.fail_on = Severity(fail_on)
+        self.strict = strict
+        self._beside = _read_beside(smi, metrics)
+        self._model = Model.load(model) if model is not None else None
+
+    def report(self, facts: LogFacts, stopped: str | None = None) -> Report:
+        """Judge what was read of a log; `stopped` is why reading ended before the log did, if it did."""
+        contexts = [self._context(facts, number) for number in facts.judged]
+        whole = contexts[-1] if contexts else Context(Startup(0), expectation=self.expect, facts=facts)
+        findings, skipped = run_checks(whole, self.checks, per_log=True)
+        for context in contexts:
+            more, left = run_checks(context, self.checks)
+            findings += more
+            skipped += left
+        findings.sort(key=lambda f: (-(f.severity or Severity.NOTE).weight, f.startup or 0, f.code, f.line or 0))
+        return Report(
+            facts.path, facts.startups, contexts, findings, skipped, facts, fail_on=self.fail_on, strict=self.strict,
+            stopped=stopped,
+        )  # fmt: skip
+
+    def _context(self, facts: LogFacts, number: int) -> Context:
+        startup = facts.startups[number]
+        model = self._model or _model_of(startup)
+        context = Context(startup, number, expectation=self.expect, model=model, facts=facts)
+        for value in self._beside:
             context.attach(value)
-    return judge(facts, contexts, chosen, fail_on=Severity(fail_on), strict=strict, expect=expect)
+        return context
 
 
 def _read_beside(smi: Source | None, metrics: Source | None) -> list[object]:
@@ -190,21 +224,6 @@ def _read_beside(smi: Source | None, metrics: Source | None) -> list[object]:
 
         found.append(read_metrics(metrics))
     return found
-
-
-def judge(
-    facts: LogFacts, contexts: list[Context], chosen: list[Check], *, fail_on: Severity = Severity.ERROR,
-    strict: bool = False, expect: Expectation | None = None,
-) -> Report:  # fmt: skip
-    """Run the checks over what was read and make the report."""
-    whole = contexts[-1] if contexts else Context(Startup(0), expectation=expect, facts=facts)
-    findings, skipped = run_checks(whole, chosen, per_log=True)
-    for context in contexts:
-        more, left = run_checks(context, chosen)
-        findings += more
-        skipped += left
-    findings.sort(key=lambda f: (-(f.severity or Severity.NOTE).weight, f.startup or 0, f.code, f.line or 0))
-    return Report(facts.path, facts.startups, contexts, findings, skipped, facts, fail_on=fail_on, strict=strict)
 
 
 def choose_checks(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Check]:
@@ -284,11 +303,8 @@ def judged(startups: list[Startup]) -> list[int]:
     return sorted(n for (container, model), n in last.items() if model is not None or container not in named)
 
 
-def _model_for(startup: Startup, given: Any) -> Any:
-    from vlogcheck.expected import Model
-
-    if given is not None:
-        return Model.load(given)
+def _model_of(startup: Startup) -> Model | None:
+    """Return the configuration in the model path the log names, where it exists here."""
     path = startup.model
     if path and (path.startswith(("/", "./", "~")) or Path(path).is_dir()):
         return Model.find(path)
