@@ -216,3 +216,27 @@ def test_more_bytes_never_give_less_and_blocks_fit(
     needs = [small.blocks_per_request(length) or 0 for length in lengths]
     assert needs == sorted(needs)
     assert all(small.concurrency_at(length) for length in lengths)
+
+
+@pytest.mark.parametrize(("tp", "said"), [(3, "attention heads"), (5, "attention heads")])
+def test_heads_that_cannot_be_split_are_refused(tp: int, said: str) -> None:
+    error = planned(_configs.QWEN3_06B, f"-tp {tp}", available=8 * GIB).error
+    assert error is not None
+    assert error.kind == "not_supported"
+    assert said in error.message
+
+
+def test_overrides_of_the_configuration() -> None:
+    found = planned(_configs.QWEN3_06B, '--hf-overrides {"num_hidden_layers":14}')
+    assert [s.count for s in found.specs] == [14]
+    nested = plan(
+        load_model_config(_configs.QWEN35_35B),
+        ServeOptions(hf_overrides={"text_config": {"num_hidden_layers": 8}}),
+        release="0.32.0",
+    )
+    assert [s.count for s in nested.specs] == [6, 2]
+
+
+def test_a_length_beyond_the_model_s_own_is_noted() -> None:
+    found = planned(_configs.QWEN3_06B, "--max-model-len 100000", available=60 * GIB)
+    assert any("VLLM_ALLOW_LONG_MAX_MODEL_LEN" in note for note in found.assumptions)

@@ -1,4 +1,4 @@
-"""The plan against servers that really ran (CPU builds of four releases): tokens, concurrency and refusals as printed."""
+"""The plan against servers that really ran (CPU builds of four releases): tokens, concurrency, refusals as printed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def offline(text: str) -> ServeOptions:
 
 def planned(run: dict[str, Any]) -> KVPlan:
     return plan(
-        load_model_config(shared("recorded", run["config"])), run["options"], release=run["vllm_version"], env=run["env"],
+        load_model_config(shared("recorded", run["config"])), run["options"], release=run["vllm_version"],
+        env=run["env"],
         device="cpu",
     )  # fmt: skip
 

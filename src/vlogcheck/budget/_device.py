@@ -44,11 +44,6 @@ class Device:
         """Whether the CPU backend serves the model."""
         return self.name == "cpu"
 
-    @property
-    def is_large(self) -> bool:
-        """Whether vLLM takes the larger batch defaults: at least 70 GiB and not an A100."""
-        return self.memory is not None and self.memory >= 70 << 30 and "a100" not in self.name
-
 
 _DEFAULT = Device("h100", 90, 80 << 30, "card not given: an H100-class one (compute capability 9.0, 80 GB) assumed")
 

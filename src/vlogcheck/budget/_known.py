@@ -14,26 +14,22 @@ if TYPE_CHECKING:
 
 #: Model types whose layers are read as they are in vLLM; other names are read as plain decoders where their keys allow.
 _KNOWN = frozenset({
-    "llama", "llama4", "llama4_text", "mistral", "mistral3", "ministral", "ministral3", "mixtral", "pixtral", "qwen2",
-    "qwen2_moe", "qwen2_vl", "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl_text", "qwen2_5_omni", "qwen2_5_omni_text",
-    "qwen3",
-    "qwen3_moe", "qwen3_vl", "qwen3_vl_text", "qwen3_vl_moe", "qwen3_vl_moe_text", "qwen3_next", "qwen3_5",
-    "qwen3_5_text",
-    "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_omni_moe_text", "gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n",
-    "gemma3n_text", "gemma4", "gemma4_text", "gpt_oss", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4",
-    "kimi_k2", "kimi_linear", "glm", "glm4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "chatglm", "phi", "phi3",
-    "phimoe",
-    "phi3small", "phi4mm", "starcoder2", "gpt_bigcode", "gpt2", "gpt_neox", "gptj", "gpt_j", "bloom", "falcon",
-    "RefinedWeb",
+    "llama", "llama4", "llama4_text", "mistral", "mistral3", "ministral", "ministral3", "mixtral", "pixtral",
+    "qwen2", "qwen2_moe", "qwen2_vl", "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_vl_text", "qwen2_5_omni",
+    "qwen2_5_omni_text", "qwen3", "qwen3_moe", "qwen3_vl", "qwen3_vl_text", "qwen3_vl_moe", "qwen3_vl_moe_text",
+    "qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_omni_moe_text", "gemma",
+    "gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text", "gemma4", "gemma4_text", "gpt_oss", "deepseek_v2",
+    "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_linear", "glm", "glm4", "glm4v_text",
+    "glm4v_moe_text", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "chatglm", "phi", "phi3", "phimoe", "phi3small",
+    "phi4mm", "starcoder2", "gpt_bigcode", "gpt2", "gpt_neox", "gptj", "gpt_j", "bloom", "falcon", "RefinedWeb",
     "RefinedWebModel", "mpt", "dbrx", "opt", "stablelm", "granite", "granitemoe", "granitemoehybrid",
-    "granitemoeshared",
-    "olmo", "olmo2", "olmo3", "olmoe", "exaone", "exaone4", "seed_oss", "smollm3", "minicpm", "minicpm3", "internlm",
-    "internlm2", "internlm3", "baichuan", "cohere", "cohere2", "command-r", "jamba", "mamba", "mamba2", "falcon_mamba",
-    "bamba", "nemotron", "nemotron_h", "nemotron-nas", "falcon_h1", "zamba2", "lfm2", "lfm2_moe", "minimax",
-    "minimax_text_01", "minimax_m1", "minimax_m2", "ernie4_5", "ernie4_5_moe", "hunyuan_v1_dense", "hunyuan_v1_moe",
-    "whisper", "bert", "arcee", "apertus", "dots1", "bailing_moe", "qwen", "xverse", "solar", "orion", "persimmon",
-    "mimo",
-    "helium", "eagle", "llava", "internvl_chat", "aria_text", "deci", "longcat_flash",
+    "granitemoeshared", "olmo", "olmo2", "olmo3", "olmoe", "exaone", "exaone4", "seed_oss", "smollm3", "minicpm",
+    "minicpm3", "internlm", "internlm2", "internlm3", "baichuan", "cohere", "cohere2", "command-r", "jamba",
+    "mamba", "mamba2", "falcon_mamba", "bamba", "nemotron", "nemotron_h", "nemotron-nas", "falcon_h1", "zamba2",
+    "lfm2", "lfm2_moe", "minimax", "minimax_text_01", "minimax_m1", "minimax_m2", "ernie4_5", "ernie4_5_moe",
+    "hunyuan_v1_dense", "hunyuan_v1_moe", "whisper", "bert", "arcee", "apertus", "dots1", "bailing_moe", "qwen",
+    "xverse", "solar", "orion", "persimmon", "mimo", "helium", "eagle", "llava", "internvl_chat", "aria_text",
+    "deci",
 })  # fmt: skip
 
 #: Keys of layers that are not modelled; a configuration with one of them is not read as a plain decoder.
@@ -41,7 +37,8 @@ _EXOTIC = (
     "kv_lora_rank", "linear_attn_config", "ssm_cfg", "ssm_state_size", "mamba_d_state", "rwkv_hidden_size",
     "mamba_step",
     "hybrid_override_pattern", "attn_layer_indices", "hybrid_layer_pattern", "compress_ratios", "rswa_window",
-    "linear_num_key_heads", "block_configs", "dual_chunk_attention_config", "encoder_layers",
+    "linear_num_key_heads", "block_configs", "dual_chunk_attention_config", "cross_attention_layers",
+    "num_attention_groups", "attention_other_setting", "encoder_layers",
 )  # fmt: skip
 
 

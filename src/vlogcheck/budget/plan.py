@@ -152,6 +152,10 @@ def plan(
     notes = list(settings.assumptions)
     if _traits.is_encoder_only(model):
         return KVPlan(1, max_model_len=settings.max_model_len, assumptions=tuple(notes), settings=settings)
+    if (refusal := _split_refusal(model, settings)) is not None:
+        return KVPlan(max_model_len=settings.max_model_len, error=refusal, assumptions=tuple(notes), settings=settings)
+    if settings.max_model_len > model.default_max_model_len(found):
+        notes.append("--max-model-len exceeds the model's own: vLLM refuses unless VLLM_ALLOW_LONG_MAX_MODEL_LEN=1")
     layers = build_layers(model, settings)
     notes.extend(layers.assumptions)
     notes.extend(_notes(model))
@@ -184,6 +188,21 @@ def plan(
             base, assumptions=(*notes, "the least of the available bytes would be refused, the most would not")
         )
     return _filled(base, least, most)
+
+
+def _split_refusal(model: ModelConfig, settings: Settings) -> PlanError | None:
+    """Return vLLM's refusal of a tensor-parallel size the attention heads cannot be split over."""
+    heads, ranks = model.num_attention_heads, settings.tp
+    if ranks == 1 or not heads or not _traits.has_attention(model):
+        return None
+    if heads % ranks:
+        return not_supported(
+            f"Total number of attention heads ({heads}) must be divisible by tensor parallel size ({ranks})."
+        )
+    total = 1 if settings.use_mla else model.num_kv_heads
+    if max(total, ranks) % min(total, ranks):
+        return not_supported(f"{total} KV heads can neither be split nor replicated over {ranks} ranks.")
+    return None
 
 
 def _cpu_space(env: Mapping[str, str]) -> int | None:

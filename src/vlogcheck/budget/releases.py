@@ -91,17 +91,23 @@ def default_utilization(release: Release) -> float:
 
 def default_max_num_seqs(release: Release, device: Device) -> int:
     """``--max-num-seqs`` of a server when it is not given (``EngineArgs.get_batch_defaults``)."""
-    if release.before("0.8.3"):
+    if release.before("0.8.0"):
         return 256
     if device.is_cpu:
         return 128
-    return 1024 if device.is_large else 256
+    return 1024 if release.before("0.8.5") or _is_large(release, device) else 256
 
 
 def default_batched_tokens(release: Release, device: Device) -> int:
     """``--max-num-batched-tokens`` of a server when it is not given (``EngineArgs.get_batch_defaults``), in tokens."""
     if release.since("0.28.0") and device.memory is not None and device.memory >= 160 << 30:
         return 16384
-    if release.before("0.8.3"):
-        return 2048
-    return 8192 if device.is_large else 2048
+    return 8192 if _is_large(release, device) else 2048
+
+
+def _is_large(release: Release, device: Device) -> bool:
+    """Whether the card gets the larger batches: by name to 0.8.4, by memory from 0.8.5, A100s excepted from 0.9.0."""
+    if release.before("0.8.5"):
+        return "h100" in device.name or "h200" in device.name
+    large = device.memory is not None and device.memory >= 70 << 30
+    return large and not (release.since("0.9.0") and "a100" in device.name)
