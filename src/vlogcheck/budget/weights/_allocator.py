@@ -24,18 +24,21 @@ _LARGE_LIMIT = 10 * _MIB
 _LARGE_ROUND = 2 * _MIB
 
 
-def allocated_bytes(sizes: Iterable[int], *, max_split_size: int | None = None) -> int:
+def allocated_bytes(sizes: Iterable[int], *, max_split_size: int | None = None, expandable: bool = False) -> int:
     """Bytes the allocator counts for tensors of these sizes, allocated in this order and all kept.
 
     Args:
         sizes: tensor sizes in bytes; empty tensors cost nothing.
         max_split_size: ``max_split_size_mb`` of the allocator's settings in bytes (vLLM loads weights with 20 MiB from 0.21.0
             on), ``None`` for no limit.
+        expandable: whether ``expandable_segments:True`` is set: segments grow as needed and every remainder is split off.
 
     Returns:
         Bytes as ``torch.cuda.memory_allocated`` reports them.
 
     """
+    if expandable:
+        return sum(-(-size // _ROUND) * _ROUND for size in sizes if size > 0)
     total = 0
     free_small: list[int] = []
     free_large: list[int] = []

@@ -68,8 +68,8 @@ def head(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> N
     """Closing norm and output head, on the last stage."""
     if build.share.last or traits.final_everywhere:
         build.norm(model.hidden_size, traits.norm)
-    if build.share.last:
-        if traits.head_everywhere or not tied:
+    if build.share.last or traits.head_all:
+        if traits.head == "always" or (traits.head == "untied" and not tied):
             build.table("lm_head", model.vocab_size, model.hidden_size)
         if traits.head_bias:
             build.add("lm_head", build.cut(-(-model.vocab_size // 64) * 64, "padded vocabulary"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -97,20 +98,21 @@ def estimate_weights(
         if isinstance(scheme, Unknown):
             raise NotModelled(scheme.reason)
         counts = stages(model.num_layers, ranks, release, env)
-        return [_stage(model, options, release, env, scheme, rank, counts) for rank in range(ranks)]
+        return [_stage(model, options, release, env, scheme, device, rank, counts) for rank in range(ranks)]
     except NotModelled as reason:
         return [WeightEstimate(rank, unknown=True, tolerance=1.0, tolerance_reason=str(reason)) for rank in range(ranks)]
 
 
 def _stage(
-    model: ModelConfig, options: ServeOptions, release: Release, env: Mapping[str, str], scheme: Scheme, rank: int, counts: list[int]
+    model: ModelConfig, options: ServeOptions, release: Release, env: Mapping[str, str], scheme: Scheme, device: Device | None, rank: int,
+    counts: list[int],
 ) -> WeightEstimate:
     start = sum(counts[:rank])
     share = _share(options, first=rank == 0, last=rank == len(counts) - 1)
     item = 4 if options.dtype in {"float", "float32"} else 2
     build = Builder(share, item, scheme, release, absorb=env.get("VLLM_MLA_DISABLE", "0") not in {"1", "true", "True"})
     copied = str(options.unused.get("mm_encoder_tp_mode", "")).lower() == "data"
-    build_model(build, model, range(start, start + counts[rank]), text_only=_text_only(options), copied_tower=copied)
+    build_model(build, model, range(start, start + counts[rank]), text_only=_text_only(options, release), copied_tower=copied)
     if model.text.get("auto_map") and not model.outer.has("architectures"):
         build.note("the repository brings its own code")
     drafter = build_drafter(build, model, options) if share.last else Drafter()
@@ -124,25 +126,18 @@ def _stage(
     after = [size for _, size in (*build.after, *drafter.after)]
     tensors = [*(size for _, size in build.params), *drafter.kept, *buffers, *after]
     limit = _SPLIT_LIMIT if release.since("0.21.0") else None
-    tolerance, reason = scheme.tolerance, scheme.reason
-    if drafter.missing is not None:
-        tolerance, reason = 1.0, drafter.missing
-    elif after and tolerance < _MLA_TOLERANCE:
-        tolerance, reason = _MLA_TOLERANCE, "MLA keeps absorbed projections whose layout depends on the backend"
-    if options.enable_lora:
-        build.note("LoRA buffers are not counted")
-        tolerance, reason = max(tolerance, 0.05), "LoRA buffers are not counted"
+    tolerance, reason = _tolerance(scheme, options, device, drafter.missing, absorbed=bool(after))
     return WeightEstimate(
         pp_rank=rank,
         param_bytes=sum(size for _, size in build.params) + drafted,
         buffer_bytes=sum(buffers),
         post_load_bytes=sum(after),
         drafter_bytes=drafted,
-        allocated_bytes=allocated_bytes(tensors, max_split_size=limit),
+        allocated_bytes=allocated_bytes(tensors, max_split_size=limit, expandable=_expandable(env)),
         tolerance=tolerance,
         tolerance_reason=reason,
         assumptions=tuple(build.notes),
-        unknown=drafter.missing is not None,
+        unknown=tolerance >= 1,
         by_part=parts,
         method=scheme.method,
     )
@@ -157,8 +152,44 @@ def _share(options: ServeOptions, *, first: bool, last: bool) -> Share:
     return Share(tp=tp, moe_tp=together, ep=1, first=first, last=last)
 
 
-def _text_only(options: ServeOptions) -> bool:
-    return options.unused.get("language_model_only") in {True, "true", "True"}
+def _text_only(options: ServeOptions, release: Release) -> bool:
+    """Whether no tower is built: asked for directly, or every kind of input limited to none (0.16 on)."""
+    if options.unused.get("language_model_only") in {True, "true", "True"}:
+        return True
+    limits = options.unused.get("limit_mm_per_prompt")
+    if isinstance(limits, str):
+        try:
+            limits = json.loads(limits)
+        except (ValueError, RecursionError):
+            return False
+    if not isinstance(limits, Mapping) or not limits or release.before("0.16.0"):
+        return False
+    return {"image", "video"} <= limits.keys() and all(count == 0 for count in limits.values())
+
+
+def _expandable(env: Mapping[str, str]) -> bool:
+    settings = f"{env.get('PYTORCH_CUDA_ALLOC_CONF', '')},{env.get('PYTORCH_ALLOC_CONF', '')}".lower().replace(" ", "")
+    return "expandable_segments:true" in settings
+
+
+def _tolerance(scheme: Scheme, options: ServeOptions, device: Device | None, missing: str | None, *, absorbed: bool) -> tuple[float, str]:
+    """The widest tolerance that applies, with its reason."""
+    if missing is not None:
+        return 1.0, missing
+    found = [(scheme.tolerance, scheme.reason)]
+    if absorbed:
+        found.append((_MLA_TOLERANCE, "MLA keeps absorbed projections whose layout depends on the backend"))
+    if options.enable_lora:
+        found.append((0.05, "LoRA buffers are not counted"))
+    if options.cpu_offload_gib:
+        return 1.0, "part of the weights is offloaded to host memory"
+    if device is not None and _is_amd(device.name):
+        found.append((0.02, "ROCm keeps library workspaces beside the weights (about 0.1 GiB in logs)"))
+    return max(found, key=lambda pair: pair[0])
+
+
+def _is_amd(name: str) -> bool:
+    return any(word in name.lower() for word in ("amd", "instinct", "radeon", "gfx", "hygon", "dcu"))
 
 
 def _redundant(options: ServeOptions) -> int:

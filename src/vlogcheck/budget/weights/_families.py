@@ -18,9 +18,10 @@ from vlogcheck.budget.weights._hybrids import (
     mamba2_layer,
     nemotron_h_layer,
     qwen_gdn_layer,
+    zamba2_layer,
 )
 from vlogcheck.budget.weights._special import gemma4_layer, llama4_layer
-from vlogcheck.budget.weights._traits import TRAITS, Traits
+from vlogcheck.budget.weights._traits import TRAITS, Traits, through_transformers
 from vlogcheck.budget.weights._vision import Tower, add_tower
 
 __all__ = ["build_model", "layer_builder", "text_architecture", "traits_of"]
@@ -41,6 +42,7 @@ LAYERS: dict[str, LayerBuilder] = {
     "MambaForCausalLM": mamba1_layer,
     "NemotronHForCausalLM": nemotron_h_layer,
     "NemotronHPuzzleForCausalLM": nemotron_h_layer,
+    "Zamba2ForCausalLM": zamba2_layer,
     "Qwen3NextForCausalLM": qwen_gdn_layer,
     "Qwen3_5ForCausalLM": qwen_gdn_layer,
     "Qwen3_5MoeForCausalLM": qwen_gdn_layer,
@@ -124,6 +126,8 @@ def build_model(build: Builder, model: ModelConfig, layers: range, *, text_only:
         whole(build, model)
         return
     traits = traits_of(model)
+    if traits.transformers_since is not None and build.release.since(traits.transformers_since):
+        traits = through_transformers(traits)
     if name in WRAPPERS and not text_only and model.outer.has("vision_config"):
         add_tower(build, model, WRAPPERS[name][1], copied=copied_tower)
     decoder(build, model, traits, layers, layer=layer_builder(model))

@@ -14,7 +14,7 @@ from vlogcheck.budget.weights._traits import Traits
 
 __all__ = [
     "bamba_layer", "falcon_h1_layer", "granite_hybrid_layer", "jamba_layer", "kimi_linear_layer", "lfm2_layer", "mamba1_layer",
-    "mamba2_layer", "nemotron_h_layer", "qwen_gdn_layer",
+    "mamba2_layer", "nemotron_h_layer", "qwen_gdn_layer", "zamba2_layer",
 ]  # fmt: skip
 
 _STATE = frozenset({"mamba", "linear_attention", "conv", "short_conv", "recurrent"})
@@ -145,6 +145,49 @@ def mamba2_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
     )  # fmt: skip
     mamba2(build, sizes, name="mixer")
     build.norm(model.hidden_size)
+
+
+def zamba2_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
+    """Zamba2: Mamba-2 everywhere; hybrid layers pass one of few shared transformer blocks, with adapters of their own."""
+    values = model.values
+    hidden = model.hidden_size
+    hybrid = values.integers("hybrid_layer_ids")
+    if hybrid is None:
+        hybrid = [i for i, kind in enumerate(model.layer_types or ()) if kind == "hybrid"]
+    if index in hybrid:
+        _zamba2_block(build, model, hybrid.index(index))
+        build.plain("attention", hidden, hidden)
+    inner = (values.integer("mamba_expand", minimum=1) or 2) * hidden
+    sizes = Ssm(
+        hidden, inner, values.need("mamba_d_state", minimum=1), values.integer("mamba_d_conv", minimum=1) or 4,
+        values.flag("use_conv_bias", default=True), values.flag("add_bias_linear"), heads=values.need("n_mamba_heads", minimum=1),
+        groups=values.integer("mamba_ngroups", minimum=1) or 1, norms=True,
+    )  # fmt: skip
+    mamba2(build, sizes)
+    build.norm(hidden)
+
+
+def _zamba2_block(build: Builder, model: ModelConfig, order: int) -> None:
+    """The shared block where it is first used, and the low-rank adapters of this use."""
+    values = model.values
+    hidden, width_ = model.hidden_size, model.intermediate_size or 4 * model.hidden_size
+    attention = values.integer("attention_hidden_size") or 2 * hidden
+    bias = values.flag("add_bias_linear")
+    if order < (values.integer("num_mem_blocks", minimum=1) or 1):
+        build.column("attention", "self_attn.qkv_proj", attention, [attention] * 3, bias=bias)
+        build.row("attention", "self_attn.o_proj", attention, hidden, bias=bias)
+        build.column("mlp", "feed_forward.gate_up_proj", hidden, [width_, width_], bias=bias)
+        build.row("mlp", "feed_forward.down_proj", width_, hidden, bias=bias)
+        build.norm(attention)
+        build.norm(hidden)
+    rank = values.integer("adapter_rank", minimum=1) or 128
+    build.column("mlp", "adapter.A", hidden, [rank])
+    build.column("mlp", "adapter.B", rank, [width_, width_])
+    if values.flag("use_shared_attention_adapter"):
+        for _ in range(3):
+            build.column("attention", "adapter.A", attention, [rank])
+            build.column("attention", "adapter.B", rank, [attention])
+    build.attention_scales()
 
 
 def nemotron_h_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:

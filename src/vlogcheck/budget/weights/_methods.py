@@ -113,8 +113,8 @@ def _fp8(values: Values, skipped: tuple[str, ...], *, channel: bool) -> Scheme:
 
 
 def _mxfp4(skipped: tuple[str, ...], release: Release, device: Device | None) -> Scheme:
-    # Hopper and newer run the Triton kernel where vLLM ships it (0.12 on), everything else Marlin
-    marlin = release.before("0.12.0") or (device is not None and device.capability < 90)
+    # data-centre Hopper and Blackwell run the Triton kernel where vLLM ships it (0.12 on), everything else Marlin
+    marlin = release.before("0.12.0") or (device is not None and not 90 <= device.capability < 110)
     return Mxfp4(
         method="mxfp4", skipped=skipped, width_multiple=128 if marlin else 64, hidden_multiple=256 if marlin else 32,
         tolerance=0.07, reason=_PADDED,

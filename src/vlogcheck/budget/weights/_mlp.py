@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.model import ModelConfig
@@ -26,6 +26,9 @@ def dense(
     else:
         build.column(part, f"{name}.up_proj", hidden, [inner], bias=traits.mlp_bias)
     build.row(part, f"{name}.down_proj", inner, hidden, bias=traits.mlp_bias)
+    for _ in range(traits.activation_scalars):
+        build.add(part, 1)
+        build.buffer(part, build.item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ def moe(
         elif what == "shared" and sizes.shared:
             if traits.shared_gate:
                 build.plain("mlp", hidden, 1)
-            dense(build, model, traits, sizes.shared, hidden=hidden, part="shared_experts", name=f"{name}.shared_experts")
+            inner = traits if traits.shared_bias is None else replace(traits, mlp_bias=traits.shared_bias)
+            dense(build, model, inner, sizes.shared, hidden=hidden, part="shared_experts", name=f"{name}.shared_experts")
         elif what == "experts":
             build.experts(sizes.count, hidden, sizes.inner, gated=traits.gated, bias=traits.expert_bias, name=f"{name}.experts")
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from vlogcheck.budget._values import Values
 from vlogcheck.budget.model import ModelConfig
 
-__all__ = ["TRAITS", "Traits"]
+__all__ = ["TRAITS", "Traits", "through_transformers"]
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Traits:
         gated: three matrices in the feed-forward layer instead of two.
         mlp_bias: bias on the feed-forward matrices.
         head_bias: bias on the output head.
-        head_everywhere: the output head has a tensor of its own even when tied weights are announced.
+        head: when the output head has a tensor of its own: ``untied``, ``always``, ``never``.
+        head_all: the head, where it has one, is built on every pipeline stage.
         embedding: pipeline stages with an embedding: ``ends`` (first, and last where tied), ``first``, ``all``.
         final_everywhere: the closing norm is built on every pipeline stage.
         tied: what ``tie_word_embeddings`` means when the key is absent.
@@ -38,10 +40,12 @@ class Traits:
         router_bias: bias on the router itself.
         correction_item: bytes per entry of a per-expert score correction, 0 without one.
         expert_bias: biases inside the routed experts.
+        shared_bias: bias on the shared expert's matrices, ``None`` for the dense layers' choice.
         shared_gate: a one-column gate on the shared expert.
         sinks: one attention sink per query head.
         query_gate: the query projection is doubled by an output gate.
         router_quantised: the router follows the quantisation (unless the checkpoint excludes it).
+        activation_scalars: learned scalars of the activation, with as many scalar buffers.
         positions: rows of a learned position table.
         embed_norm: a norm behind the embedding.
         normalizer: one scalar buffer that scales the embedding.
@@ -62,7 +66,8 @@ class Traits:
     gated: bool = True
     mlp_bias: bool = False
     head_bias: bool = False
-    head_everywhere: bool = False
+    head: str = "untied"
+    head_all: bool = False
     embedding: str = "ends"
     final_everywhere: bool = False
     tied: bool = False
@@ -70,10 +75,12 @@ class Traits:
     router_bias: bool = False
     correction_item: int = 0
     expert_bias: bool = False
+    shared_bias: bool | None = None
     shared_gate: bool = False
     sinks: bool = False
     query_gate: bool = False
     router_quantised: bool = False
+    activation_scalars: int = 0
     positions: int = 0
     embed_norm: bool = False
     normalizer: bool = False
@@ -81,6 +88,12 @@ class Traits:
     absorbed: bool = True
     rope: bool = True
     rope_item: int | None = None
+
+
+def through_transformers(traits: Traits) -> Traits:
+    """The traits as the Transformers backend builds them: tables and the closing norm on their stages, whole norms on every rank."""
+    norm = "whole" if traits.qk_norm == "row" else traits.qk_norm
+    return replace(traits, embedding="ends", final_everywhere=False, head_all=False, head_bias=False, qk_norm=norm)
 
 
 def _bias(values: Values, *keys: str, default: bool = False) -> bool:
@@ -112,16 +125,18 @@ def _phi3(model: ModelConfig) -> Traits:
 
 
 def _gemma(model: ModelConfig) -> Traits:
-    return Traits(tied=True, embedding="all", final_everywhere=True, normalizer=True)
+    return Traits(tied=True, embedding="all", final_everywhere=True, normalizer=True, head_all=True)
 
 
 def _gemma2(model: ModelConfig) -> Traits:
     bias = model.values.flag("attention_bias")
-    return Traits(norms=4, tied=True, qkv_bias=bias, o_bias=bias, embedding="all", final_everywhere=True, normalizer=True)
+    return Traits(
+        norms=4, tied=True, qkv_bias=bias, o_bias=bias, embedding="all", final_everywhere=True, normalizer=True, head="never"
+    )
 
 
 def _gemma3(model: ModelConfig) -> Traits:
-    return replace(_gemma2(model), qk_norm="head")
+    return replace(_gemma2(model), qk_norm="head", head="untied", head_all=True)
 
 
 def _gemma4(model: ModelConfig) -> Traits:
@@ -138,8 +153,9 @@ def _glm_lite(model: ModelConfig) -> Traits:
 
 def _cohere(model: ModelConfig) -> Traits:
     return Traits(
-        norms=1, tied=True, qk_norm="heads" if model.values.flag("use_qk_norm") else "", embedding="all", final_everywhere=True
-    )
+        norms=1, tied=True, qk_norm="heads" if model.values.flag("use_qk_norm") else "", embedding="all", final_everywhere=True,
+        head="never",
+    )  # fmt: skip
 
 
 def _falcon(model: ModelConfig) -> Traits:
@@ -157,7 +173,7 @@ def _falcon(model: ModelConfig) -> Traits:
 def _gpt2(model: ModelConfig) -> Traits:
     return Traits(
         norm="layer", qkv_bias=True, o_bias=True, gated=False, mlp_bias=True, tied=True, embedding="all", final_everywhere=True,
-        positions=model.values.integer("n_positions", "max_position_embeddings") or 1024, rope=False,
+        positions=model.values.integer("n_positions", "max_position_embeddings") or 1024, rope=False, head_all=True,
     )  # fmt: skip
 
 
@@ -200,6 +216,7 @@ def _gptj(model: ModelConfig) -> Traits:
 
 def _phi(model: ModelConfig) -> Traits:
     return Traits(
+        # through the Transformers backend the head's bias is not built
         norm="layer", norms=1, qkv_bias=True, o_bias=True, gated=False, mlp_bias=True, head_bias=True, embedding="all",
         final_everywhere=True, transformers_since="0.32.0",
     )  # fmt: skip
@@ -223,7 +240,7 @@ def _nemotron(model: ModelConfig) -> Traits:
 
 
 def _apertus(model: ModelConfig) -> Traits:
-    return replace(_llama(model), qk_norm="head", gated=False)
+    return replace(_llama(model), qk_norm="head", gated=False, activation_scalars=2)
 
 
 def _arcee(model: ModelConfig) -> Traits:
@@ -232,6 +249,69 @@ def _arcee(model: ModelConfig) -> Traits:
 
 def _through_transformers(model: ModelConfig) -> Traits:
     return replace(_llama(model), transformers_since="0.2.0")
+
+
+def _exaone_moe(model: ModelConfig) -> Traits:
+    return replace(_exaone4(model), correction_item=4)
+
+
+def _cohere2_moe(model: ModelConfig) -> Traits:
+    return _cohere(model)
+
+
+def _hyperclovax(model: ModelConfig) -> Traits:
+    return replace(_llama(model), norms=4 if model.values.flag("use_post_norm") else 2)
+
+
+def _jais2(model: ModelConfig) -> Traits:
+    values = model.values
+    bias = values.flag("attention_bias", default=True)
+    return Traits(
+        norm="layer", qkv_bias=bias, o_bias=bias, gated=False, mlp_bias=values.flag("mlp_bias", default=True),
+        transformers_since="0.32.0",
+    )  # fmt: skip
+
+
+def _flex_olmo(model: ModelConfig) -> Traits:
+    return replace(_olmo2(model), transformers_since="0.2.0")
+
+
+def _chatglm(model: ModelConfig) -> Traits:
+    values = model.values
+    bias = values.flag("add_bias_linear")
+    norm = "rms" if values.flag("rmsnorm", default=True) else "layer"
+    return Traits(
+        norm=norm, qkv_bias=bias or values.flag("add_qkv_bias"), o_bias=bias, mlp_bias=bias, embedding="all", final_everywhere=True,
+    )  # fmt: skip
+
+
+def _baichuan(model: ModelConfig) -> Traits:
+    # the 13B models use ALiBi: 5120 wide, no rotary cache
+    return Traits(embedding="all", final_everywhere=True, rope=model.hidden_size != 5120)
+
+
+def _dots1(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias")
+    corrected = model.values.text("topk_method") == "noaux_tc"
+    return Traits(qkv_bias=bias, qk_norm="head", correction_item=4 if corrected else 0)
+
+
+def _hunyuan(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias")
+    return Traits(
+        qkv_bias=bias, o_bias=bias, qk_norm="head" if model.values.flag("use_qk_norm", default=True) else "",
+        transformers_since="0.29.0",
+    )  # fmt: skip
+
+
+def _bailing(model: ModelConfig) -> Traits:
+    values = model.values
+    bias = values.flag("use_bias")
+    return Traits(
+        qkv_bias=bias or values.flag("use_qkv_bias"), o_bias=bias, mlp_bias=bias, qk_norm="head" if values.flag("use_qk_norm") else "",
+        router_item=4 if values.text("router_dtype") == "fp32" else None,
+        correction_item=4 if values.flag("moe_router_enable_expert_bias") else 0,
+    )  # fmt: skip
 
 
 def _exaone4(model: ModelConfig) -> Traits:
@@ -275,14 +355,20 @@ def _seed_oss(model: ModelConfig) -> Traits:
 
 
 def _ernie(model: ModelConfig) -> Traits:
+    # the dense models run as Llama, whose bias keys they do not have
+    return Traits(tied=True)
+
+
+def _ernie_moe(model: ModelConfig) -> Traits:
     bias = model.values.flag("use_bias")
-    return Traits(qkv_bias=bias, o_bias=bias, mlp_bias=bias, tied=True, router_item=4, correction_item=4)
+    return Traits(qkv_bias=bias, mlp_bias=bias, shared_bias=False, tied=True, router_item=4, correction_item=4)
 
 
 def _deepseek(model: ModelConfig) -> Traits:
-    bias = model.values.flag("attention_bias")
+    # latent attention has no biases whatever the config says; the first DeepSeek's attention may have them
+    bias = model.values.flag("attention_bias") and not model.is_mla
     corrected = model.values.text("topk_method") == "noaux_tc"
-    return Traits(qkv_bias=bias, o_bias=bias, correction_item=4 if corrected else 0)
+    return Traits(qkv_bias=bias, correction_item=4 if corrected else 0, head="always", embedding="first")
 
 
 def _mixtral(model: ModelConfig) -> Traits:
@@ -301,12 +387,10 @@ def _qwen3_next(model: ModelConfig) -> Traits:
 
 
 def _gpt_oss(model: ModelConfig) -> Traits:
-    return Traits(qkv_bias=True, o_bias=True, sinks=True, router_bias=True, expert_bias=True, rope_item=4)
-
-
-def _llama4(model: ModelConfig) -> Traits:
-    bias = _bias(model.values, "attention_bias", "bias")
-    return Traits(qkv_bias=bias, o_bias=bias)
+    return Traits(
+        qkv_bias=True, o_bias=True, sinks=True, router_bias=True, expert_bias=True, rope_item=4, head="always",
+        head_all=True, embedding="all", final_everywhere=True,
+    )  # fmt: skip
 
 
 def _minimax_m2(model: ModelConfig) -> Traits:
@@ -321,15 +405,19 @@ def _phimoe(model: ModelConfig) -> Traits:
 
 
 def _granitemoe(model: ModelConfig) -> Traits:
-    return Traits(qkv_bias=model.values.flag("attention_bias"), o_bias=model.values.flag("attention_bias"))
+    return Traits(embedding="all", final_everywhere=True)
 
 
 def _mamba(model: ModelConfig) -> Traits:
-    return Traits(tied=True, embedding="all", final_everywhere=True)
+    return Traits(tied=True, embedding="all", final_everywhere=True, head_all=True)
 
 
 def _hybrid(model: ModelConfig) -> Traits:
     return Traits(embedding="all", final_everywhere=True)
+
+
+def _jamba(model: ModelConfig) -> Traits:
+    return Traits(embedding="all", final_everywhere=True, head="always", head_all=True)
 
 
 def _bamba(model: ModelConfig) -> Traits:
@@ -406,6 +494,25 @@ TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
     "ApertusForCausalLM": _apertus,
     "ArceeForCausalLM": _arcee,
     "Exaone4ForCausalLM": _exaone4,
+    "ExaoneForCausalLM": _llama,
+    "ExaoneMoEForCausalLM": _exaone_moe,
+    "ExaoneMoeForCausalLM": _exaone_moe,
+    "Cohere2MoeForCausalLM": _cohere2_moe,
+    "HyperCLOVAXForCausalLM": _hyperclovax,
+    "Jais2ForCausalLM": _jais2,
+    "FlexOlmoForCausalLM": _flex_olmo,
+    "ChatGLMModel": _chatglm,
+    "ChatGLMForConditionalGeneration": _chatglm,
+    "BaiChuanForCausalLM": _baichuan,
+    "BaichuanForCausalLM": _baichuan,
+    "InternLM2ForCausalLM": _llama,
+    "SolarForCausalLM": _llama,
+    "TeleChat2ForCausalLM": _llama,
+    "Dots1ForCausalLM": _dots1,
+    "HunYuanDenseV1ForCausalLM": _hunyuan,
+    "BailingMoeForCausalLM": _bailing,
+    "BailingMoeV2ForCausalLM": _bailing,
+    "GraniteMoeSharedForCausalLM": _granitemoe,
     "Glm4ForCausalLM": _glm4,
     "GlmForCausalLM": _glm,
     "Glm4MoeForCausalLM": _glm4_moe,
@@ -416,15 +523,15 @@ TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
     "SeedOssForCausalLM": _seed_oss,
     "Ernie4_5ForCausalLM": _ernie,
     "Ernie4_5_ForCausalLM": _ernie,
-    "Ernie4_5_MoeForCausalLM": _ernie,
-    "DeepseekForCausalLM": _plain,
+    "Ernie4_5_MoeForCausalLM": _ernie_moe,
+    "DeepseekForCausalLM": _deepseek,
     "DeepseekV2ForCausalLM": _deepseek,
     "DeepseekV3ForCausalLM": _deepseek,
     "DeepseekV32ForCausalLM": _deepseek,
     "KimiK2ForCausalLM": _deepseek,
     "MixtralForCausalLM": _mixtral,
     "GptOssForCausalLM": _gpt_oss,
-    "Llama4ForCausalLM": _llama4,
+    "Llama4ForCausalLM": _plain,
     "MiniMaxM2ForCausalLM": _minimax_m2,
     "PhiMoEForCausalLM": _phimoe,
     "GraniteMoeForCausalLM": _granitemoe,
@@ -434,13 +541,14 @@ TRAITS: dict[str, Callable[[ModelConfig], Traits]] = {
     "MambaForCausalLM": _mamba,
     "FalconMambaForCausalLM": _mamba,
     "Mamba2ForCausalLM": _mamba,
-    "JambaForCausalLM": _hybrid,
+    "JambaForCausalLM": _jamba,
     "FalconH1ForCausalLM": _hybrid,
     "BambaForCausalLM": _bamba,
     "GraniteMoeHybridForCausalLM": _bamba,
     "NemotronHForCausalLM": _nemotron_h,
     "NemotronHPuzzleForCausalLM": _nemotron_h,
     "KimiLinearForCausalLM": _kimi_linear,
+    "Zamba2ForCausalLM": _mamba,
     "Lfm2ForCausalLM": _lfm2,
     "Lfm2MoeForCausalLM": _lfm2,
 }
