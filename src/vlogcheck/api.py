@@ -269,12 +269,21 @@ def read(log: LogSource | Sequence[LogSource]) -> LogFacts:
         lines += parser.lines
         unrecognised += parser.unrecognised
         truncated = parser.truncated
+    return facts_of(
+        ", ".join(source_name(source) for source in sources), collector, lines=lines, truncated=truncated,
+        unrecognised=unrecognised, unrecognised_lines=seen, damage=damage,
+    )  # fmt: skip
+
+
+def facts_of(
+    path: str, collector: Collector, *, lines: int, truncated: bool = False, unrecognised: int = 0,
+    unrecognised_lines: Sequence[tuple[int, str]] = (), damage: str | None = None,
+) -> LogFacts:  # fmt: skip
+    """Return what was read so far as the facts that are judged."""
     startups = [s for s in collector.startups if s.identified or s.has_ledger]
     return LogFacts(
-        path=", ".join(source_name(source) for source in sources), lines=lines, truncated=truncated,
-        unrecognised=unrecognised, unrecognised_lines=seen, damage=damage, startups=startups,
-        judged=judged(startups),
-    )  # fmt: skip
+        path, lines, truncated, unrecognised, list(unrecognised_lines), damage, startups, judged(startups)
+    )
 
 
 def _collect(collector: Collector, records: list[Record], path: str | None) -> None:
