@@ -87,7 +87,11 @@ _KINDS = {
          "hf_overrides"),
         Kind.OBJECT,
     ),
-    "kv_cache_dtype_skip_layers": Kind.WORDS,
+    **dict.fromkeys(
+        ("kv_cache_dtype_skip_layers", "served_model_name", "lora_modules", "middleware", "cudagraph_capture_sizes",
+         "cuda_graph_sizes", "logits_processors"),
+        Kind.WORDS,
+    ),
     **dict.fromkeys(
         ("model", "kv_cache_dtype", "dtype", "quantization", "attention_backend", "mamba_cache_dtype",
         "mamba_ssm_cache_dtype",

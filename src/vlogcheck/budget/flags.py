@@ -116,6 +116,9 @@ def parse_serve_flags(argv: Sequence[str]) -> ServeOptions:
         if not _is_flag(word):
             given.setdefault("model", word)
             continue
+        if len(word) == 3 and word[:2] == "-O" and word[2].isdigit():
+            given["compilation_config"] = word[2]
+            continue
         written, has_value, value = word.partition("=")
         name, path = _flag_name(written)
         kind = known_kind(name)
