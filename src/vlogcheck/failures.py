@@ -25,6 +25,7 @@ from vlogcheck.records import (
     ExternalWeightsTooLarge,
     FreeMemoryTooLow,
     GraphCapture,
+    GraphModeUnsupported,
     HostAllocationFailed,
     InvalidKVCacheSpace,
     KVCacheRequestTooLarge,
@@ -72,7 +73,14 @@ _REFUSALS = (
     KVCacheTokensTooFew,
     ProfilingMemoryChanged,
 )
-_OPTIONS = (MaxModelLenTooLarge, BatchedTokensMismatch, UtilizationOutOfRange, SwapSpaceTooLarge, InvalidKVCacheSpace)
+_OPTIONS = (
+    MaxModelLenTooLarge,
+    BatchedTokensMismatch,
+    UtilizationOutOfRange,
+    SwapSpaceTooLarge,
+    InvalidKVCacheSpace,
+    GraphModeUnsupported,
+)
 _HOST = (OOMKilled, HostAllocationFailed, NoSpaceLeft, ProcessKilled, Crashed)
 _COMMUNICATION = (CollectiveTimeout, RendezvousTimeout, CommunicationError, PeerLost)
 _TIMEOUTS = (EngineTimeout,)
@@ -162,11 +170,12 @@ def failure_of(startup: Startup) -> Failure | None:
         return None
     kind, record = root
     same = [r for r in window if type(r) is type(record)]
+    named = next((r for r in same if isinstance(r, OutOfMemory) and r.phase is not None), record)
     seconds = between(records[: first or 1], [record, *(r for r in window if r.line >= record.line)]) if after else None
     return Failure(
         kind=kind,
         record=record,
-        phase="serving" if after else phase_of(startup, record),
+        phase="serving" if after else phase_of(startup, named),
         ranks=len({(r.process, r.pid) for r in same if _is_worker(r)}) or 1,
         repeats=len(same),
         after_ready=after,
@@ -249,8 +258,9 @@ def _stop_index(records: Sequence[Record]) -> int | None:
 def _counts(record: Record) -> bool:
     """Whether a record can be a cause: options are also warned of, and a graph mode replaced is no failure."""
     if isinstance(record, _OPTIONS):
-        refused = not isinstance(record, SwapSpaceTooLarge) or record.refused
-        return refused and record.level in (None, "ERROR", "CRITICAL")
+        replaced = isinstance(record, GraphModeUnsupported) and record.becomes is not None
+        allowed = isinstance(record, SwapSpaceTooLarge) and not record.refused
+        return not (replaced or allowed) and record.level in (None, "ERROR", "CRITICAL")
     return True
 
 

@@ -1,0 +1,83 @@
+"""VL902: vLLM refused to start because nothing was left for the KV cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+
+from vlogcheck.checks._failing import card_of, exact, ranks_text
+from vlogcheck.context import Context
+from vlogcheck.failures import Failure, Outcome
+from vlogcheck.records import AutoFitImpossible, KVCacheMemory, NoKVCacheMemory
+from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.units import format_gib
+
+_SAFE = 0.95
+"""Above this a share is no remedy: the margin is gone when the first long request comes."""
+
+
+@check("refused to start: nothing is left for the KV cache", Severity.ERROR)
+def no_memory_for_kv_cache(outcome: Outcome, context: Context) -> Iterator[Finding]:
+    """Flag the refusal, with what the weights and the activations took and what is missing at least."""
+    failure = outcome.failure
+    if failure is None or not isinstance(failure.record, (NoKVCacheMemory, AutoFitImpossible)):
+        return
+    missing = _missing(context)
+    remedy, fix = _remedy(context, missing)
+    yield Finding(
+        f"refused to start: no memory is left for the KV cache{ranks_text(failure)}",
+        line=failure.line,
+        expected="memory left for the KV cache after weights, activations and the rest",
+        observed=f"{-missing:.2f} GiB left" if missing is not None else "none left",
+        remedy=remedy,
+        explanation=_terms(context, failure),
+        fix=fix,
+    )
+
+
+def _missing(context: Context) -> Decimal | None:
+    """Return how far the tightest rank is below zero, where it was printed."""
+    left = min((r.gib for r in context.startup.all(KVCacheMemory)), default=None)
+    if left is not None and left <= 0:
+        return -exact(left)
+    for record in context.startup.all(NoKVCacheMemory):
+        if record.consumed_gib is not None and record.requested_gib is not None:
+            return exact(record.consumed_gib) - exact(record.requested_gib)
+    return None
+
+
+def _terms(context: Context, failure: Failure) -> str:
+    parts = []
+    for rank in context.observation.ranks[:1]:
+        for key in ("requested", "weights", "non_torch", "activation"):
+            size = rank.ledger[key].interval
+            if size is not None:
+                parts.append(f"{rank.ledger[key].label} {format_gib(size.mid)}")
+    record = failure.record
+    if not parts and isinstance(record, NoKVCacheMemory) and record.consumed_gib is not None:
+        parts = [f"requested {record.requested_gib} GiB", f"used by the worker {record.consumed_gib} GiB"]
+    return ", ".join(parts)
+
+
+def _remedy(context: Context, missing: Decimal | None) -> tuple[str, dict[str, int | float | str]]:
+    card = card_of(context)
+    config = context.startup.config
+    tp = (config.tensor_parallel_size if config is not None else None) or 1
+    spread = f"split the weights over more cards (--tensor-parallel-size {2 * tp}) or quantise them"
+    if missing is None:
+        return f"{spread}, or raise --gpu-memory-utilization if the card has memory to spare", {
+            "tensor_parallel_size": 2 * tp
+        }
+    if card.total_gib and card.utilization is not None:
+        share = round(math.floor(100 * (card.utilization + missing / card.total_gib)) / 100 + 0.01, 2)
+        if share <= _SAFE:
+            return (
+                f"give it more than {missing:.2f} GiB: above --gpu-memory-utilization {share:.2f} a KV cache"
+                f" begins; or {spread}",
+                {"gpu_memory_utilization": share},
+            )
+    smaller = "lower --max-num-batched-tokens to shrink the activations"
+    return f"{missing:.2f} GiB are missing before the first token: {spread}, or {smaller}", {
+        "tensor_parallel_size": 2 * tp
+    }

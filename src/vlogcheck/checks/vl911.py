@@ -1,0 +1,73 @@
+"""VL911: the host's memory ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vlogcheck.checks._failing import when_text
+from vlogcheck.context import Context
+from vlogcheck.failures import Outcome
+from vlogcheck.records import Crashed, HostAllocationFailed, NoSpaceLeft, OOMKilled, ProcessKilled, WeightsLoaded
+from vlogcheck.registry import Finding, Severity, check
+
+_NEED = {
+    "loading weights": "loading takes about as much host memory as the weights",
+    "capturing graphs": "graph capture takes 4 to 8 GB of host memory; --enforce-eager does without (and saves 1 to"
+    " 2 GB of device"
+    " memory, at 10 to 20 % of latency), and so does a lower --gpu-memory-utilization such as 0.80",
+}
+_HOST = (
+    "16 GB hosts fail, 32 GB is the floor, 64 GB is comfortable for a 14B model of 8 bits; the system takes 2 to 4 GB"
+)
+
+
+@check("the host's memory ran out, or the process was killed", Severity.ERROR)
+def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Finding]:
+    """Flag a process ended by the kernel, the container or a failed host allocation."""
+    failure = outcome.failure
+    if failure is None or failure.kind != "host":
+        return
+    record = failure.record
+    when = when_text(failure)
+    need = _NEED.get(failure.phase, "")
+    weights = sum(r.gib for r in context.startup.all(WeightsLoaded))
+    if weights and failure.phase != "serving":
+        need += f"{'; ' if need else ''}the weights of this start-up are {weights:.2f} GiB"
+    if isinstance(record, NoSpaceLeft):
+        if record.shared_memory:
+            message, observed = f"the shared-memory folder is full, {when}", record.file or "/dev/shm is full"
+            remedy = (
+                "docker run --ipc=host or --shm-size 16g; in Kubernetes mount an emptyDir with medium: Memory on"
+                " /dev/shm"
+            )
+        else:
+            message, observed = f"a file system is full, {when}", record.file or "no space left on a device"
+            remedy = (
+                "free disk space where the model and caches are stored (HF_HOME, VLLM_CACHE_ROOT): no matter of"
+                " device memory"
+            )
+        yield Finding(message, line=record.line, expected="room for the file", observed=observed, remedy=remedy)
+        return
+    if isinstance(record, Crashed):
+        observed = "a bus error: memory that was mapped could not be had, most often /dev/shm of a container"
+        remedy = "docker run --ipc=host or --shm-size 16g"
+        message = f"a process crashed {when}: probably too little shared memory"
+    elif isinstance(record, ProcessKilled):
+        observed = "killed by signal 9 (exit code 137), by whom the log does not say"
+        remedy = f"look for the kernel's word (dmesg | grep -i 'out of memory', the container's OOMKilled): {_HOST}"
+        message = f"the process was killed {when}: nearly always the host's memory"
+    elif isinstance(record, OOMKilled):
+        size = f", which held {record.resident_gib:.2f} GiB" if record.resident_gib is not None else ""
+        observed = f"the kernel or the container ended {record.name or 'a process'}{size}"
+        remedy = f"give the host or the container more memory: {_HOST}"
+        message = f"the host's memory ran out {when}"
+    else:
+        assert isinstance(record, HostAllocationFailed)
+        tried = f" of {record.tried_gib:.2f} GiB" if record.tried_gib is not None else ""
+        observed = f"an allocation{tried} in host memory failed"
+        remedy = f"give the host or the container more memory: {_HOST}"
+        message = f"the host's memory ran out {when}"
+    yield Finding(
+        message, line=record.line, expected="host memory for the server's processes", observed=observed, remedy=remedy,
+        explanation=need,
+    )  # fmt: skip

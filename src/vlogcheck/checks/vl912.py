@@ -1,0 +1,46 @@
+"""VL912: a process of the server died without saying why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vlogcheck.checks._failing import when_text
+from vlogcheck.failures import Outcome
+from vlogcheck.records import Crashed, ServerProcessDied, WorkerDied
+from vlogcheck.registry import Finding, Severity, check
+
+
+@check("a process of the server died without a cause in the log", Severity.ERROR)
+def process_died(outcome: Outcome) -> Iterator[Finding]:
+    """Flag a worker, engine or front end that is gone while nothing says why."""
+    failure = outcome.failure
+    if failure is None or failure.kind != "died":
+        return
+    record = failure.record
+    code = getattr(record, "exit_code", None)
+    name = getattr(record, "worker", None) or getattr(record, "engine", None) or getattr(record, "name", None)
+    if isinstance(record, Crashed):
+        what, observed = "a process crashed", f"{record.fault} fault"
+    elif isinstance(record, (WorkerDied, ServerProcessDied)):
+        what, observed = (
+            "a worker died" if isinstance(record, WorkerDied) else "a front-end process died",
+            f"{name or 'a process'} ended",
+        )
+    else:
+        what, observed = "the engine died", f"{name or 'the engine'} ended"
+    if code is not None:
+        observed += f" with exit code {code}"
+    killed = code == -9
+    yield Finding(
+        f"{what} {when_text(failure)}, and nothing in the log says why",
+        line=record.line,
+        expected="a process that ends says why",
+        observed=observed + ("" if not killed else ": killed from outside by signal 9"),
+        remedy="look outside this log: dmesg (kernel: out of memory, NVRM: Xid), the container's state (OOMKilled),"
+        " the output of"
+        " the other ranks; with host memory below 32 GB, suspect that first",
+        explanation=f"metrics just before (line {failure.sample.line}): {failure.sample.running} requests ran, KV cache"
+        f" {failure.sample.usage:g} % full"
+        if failure.sample is not None
+        else "",
+    )

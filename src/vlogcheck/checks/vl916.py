@@ -1,0 +1,37 @@
+"""VL916: the server failed for a reason that is not memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vlogcheck.checks._failing import ranks_text, when_text
+from vlogcheck.failures import Outcome
+from vlogcheck.records import Raised, WorkerFailed
+from vlogcheck.registry import Finding, Severity, check
+
+_LENGTH = 240
+
+
+@check("the server failed for a reason that is not memory", Severity.ERROR)
+def failed_for_another_reason(outcome: Outcome) -> Iterator[Finding]:
+    """Flag a failed start-up or a dead engine whose error says nothing of memory, with the error."""
+    failure = outcome.failure
+    if failure is None or failure.kind != "error":
+        return
+    record = failure.record
+    error = ""
+    if isinstance(record, Raised):
+        error = f"{record.error}: {record.text}" if record.error else record.text
+    elif isinstance(record, WorkerFailed):
+        error = record.error or ""
+    what = "the engine failed" if failure.after_ready else "the start-up failed"
+    yield Finding(
+        f"{what} {when_text(failure)}{ranks_text(failure)}, and the error says nothing of memory",
+        line=record.line,
+        expected="a server that keeps serving" if failure.after_ready else "a start-up that comes to its end",
+        observed=error[:_LENGTH] or "the log holds no more than the announcement of a traceback",
+        remedy=f"read the traceback that ends at line {record.line}: no term of the memory ledger is at fault as"
+        " far as the log"
+        " tells",
+        explanation=f"printed {failure.repeats} times" if failure.repeats > 1 else "",
+    )
