@@ -1,0 +1,44 @@
+"""VL114: the card's memory is the host's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vlogcheck.advice import largest_utilization
+from vlogcheck.checks._memory import DeviceWorkers, gib, is_unified
+from vlogcheck.registry import Finding, Missing, Severity, check
+
+
+@check("the card shares its memory with the host", Severity.NOTE)
+def unified_memory(workers: DeviceWorkers) -> Iterator[Finding]:
+    """Explain free memory on machines whose CPU and GPU share one pool (GB10, GH200)."""
+    known = [worker for worker in workers if "total" in worker.ledger]
+    if not known:
+        raise Missing("the log does not print the card's memory: give --total-memory")
+    for worker in known:
+        name = is_unified(worker.ledger)
+        if name is None:
+            continue
+        total, free = worker.ledger["total"].interval, worker.ledger["free"].interval
+        requested = worker.ledger["requested"].interval
+        assert total is not None
+        short = free is not None and requested is not None and free.hi < requested.lo
+        remedy = "drop the page cache before the start (sync; echo 3 > /proc/sys/vm/drop_caches)"
+        fix = {}
+        if free is not None:
+            fits = largest_utilization(total.hi, free.lo)
+            remedy += f"; as it is, --gpu-memory-utilization {fits:g} is the largest that starts"
+            fix = {"gpu_memory_utilization": fits} if short else {}
+        else:
+            remedy += " and leave the operating system its share of the same pool"
+        yield Finding(
+            f"{name}: {gib(total.mid)} are shared by CPU and GPU, and the page cache counts as used",
+            line=worker.ledger["free"].line or worker.ledger["total"].line,
+            expected=f"{gib(requested.mid)} requested" if requested is not None else "a card of its own memory",
+            observed=f"{gib(free.mid)} free at start" if free is not None else f"{gib(total.mid)} in total",
+            remedy=remedy,
+            explanation="free memory below the request is no leak here, and total × utilization is no bound for the host",
+            fix=fix,
+            severity=Severity.WARNING if short else None,
+        )
+        return

@@ -1,0 +1,60 @@
+"""VL115: the process has less memory than the card (a slice or a quota)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from vlogcheck.checks._memory import DeviceWorkers, floor_hundredths, gib
+from vlogcheck.records import OutOfMemory
+from vlogcheck.registry import Finding, Missing, Severity, check
+from vlogcheck.smi import Occupancy
+
+
+@check("the process may use less memory than the card the budget was made for", Severity.WARNING)
+def memory_quota(workers: DeviceWorkers, failed: OutOfMemory | None, occupancy: Occupancy | None) -> Iterator[Finding]:
+    """Flag a total that another line or reading contradicts, and an allocation refused while enough was free."""
+    totals = [
+        (total, w) for w in workers if w.ledger["total"].status == "printed" and (total := w.ledger["total"].interval)
+    ]
+    if not totals and failed is None:
+        raise Missing("the log does not print the card's memory")
+    if failed is not None and failed.total_gib is not None and totals:
+        total, worker = totals[0]
+        other = failed.total_gib.bytes
+        requested = worker.ledger["requested"].interval
+        if other.hi < total.lo and (requested is None or other.hi < requested.hi):
+            fits = floor_hundredths(Fraction(other.lo, total.hi))
+            yield Finding(
+                f"the budget was made for {gib(total.mid)}, the process may use {gib(other.mid)}",
+                line=failed.line,
+                expected=f"{gib(total.mid)} as when the budget was made (line {worker.ledger['total'].line})",
+                observed=f"{gib(other.mid)} in total when an allocation failed",
+                remedy=f"a slice or quota (MIG, HAMi): --gpu-memory-utilization {fits:g} of the whole card is what it"
+                " holds; or make the device plug-in report the slice",
+                explanation="the utilization applies to the physical card, the quota to the process",
+                fix={"gpu_memory_utilization": fits},
+            )
+            return
+    tried = failed.tried_gib if failed is not None else None
+    free = failed.free_gib if failed is not None else None
+    if failed is not None and tried is not None and free is not None and tried.bytes.hi < free.bytes.lo:
+        yield Finding(
+            f"{gib(tried.bytes.mid)} were refused although {gib(free.bytes.mid)} of the card are free",
+            line=failed.line,
+            expected="an allocation smaller than what is free succeeds",
+            observed=f"{gib(tried.bytes.mid)} asked for, {gib(free.bytes.mid)} free",
+            remedy="look for a limit on the process (HAMi or MIG slice, a container's quota, torch's memory fraction):"
+            " the utilization counts the whole card and does not know it",
+            explanation="a quota on the process, not the card's memory, ended it",
+        )
+    slices = [card for card in occupancy.cards if card.slice is not None] if occupancy is not None else []
+    if slices and totals and not any(card.total.overlaps(total) for card in slices for total, _ in totals):
+        total = totals[0][0]
+        yield Finding(
+            f"the card is cut into {len(slices)} slices, and the budget was made for the whole of it",
+            line=totals[0][1].ledger["total"].line,
+            expected=f"a total of {gib(slices[0].total.mid)} (slice {slices[0].slice})",
+            observed=f"{gib(total.mid)} in the log",
+            remedy="run the server on a slice by its UUID (CUDA_VISIBLE_DEVICES=MIG-…): the total is then the slice's",
+        )

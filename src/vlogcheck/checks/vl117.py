@@ -1,0 +1,41 @@
+"""VL117: more memory goes to what the log does not name than to the KV cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vlogcheck.checks._memory import Worker, Workers, gib, worth
+from vlogcheck.context import Context
+from vlogcheck.registry import Finding, Missing, Severity, check
+
+
+@check("more memory goes to terms the log does not print than to the KV cache", Severity.NOTE)
+def rest_exceeds_pool(workers: Workers, context: Context) -> Iterator[Finding]:
+    """Flag a remainder (requested − weights − KV cache) that is larger than the KV cache."""
+    known = [worker for worker in workers if "rest" in worker.ledger]
+    if not known:
+        raise Missing("the remainder is not known: it needs the card's memory (--total-memory) and unprinted terms")
+    worker = max(known, key=_excess)
+    rest, pool = worker.ledger["rest"], worker.ledger["kv_cache"].interval
+    bounds = rest.interval
+    if bounds is None or pool is None or bounds.lo <= pool.hi:
+        return
+    batched = context.startup.args.get("max_num_batched_tokens")
+    budget = f" (now {batched:,})" if isinstance(batched, int) and not isinstance(batched, bool) else ""
+    charged = worker.rank.rule.others_charged
+    yield Finding(
+        f"{gib(bounds.mid)} go to {rest.origin}, more than to the KV cache"
+        + workers.where(worker, lambda other: _excess(other) > 0),
+        line=worker.ledger["kv_cache"].line,
+        expected=f"less than the KV cache's {gib(pool.mid)} beside the weights",
+        observed=f"{gib(bounds.mid)} = {rest.formula}",
+        remedy=f"lower --max-num-batched-tokens{budget} and, for a multimodal model, --limit-mm-per-prompt: the profile"
+        f" run uses both at their largest. Every GiB less is a GiB of KV cache{worth(worker, 2**30)}; VLLM_LOGGING_LEVEL=DEBUG"
+        " prints the terms apart",
+        explanation="this release also charges what other processes hold on the card" if charged else "",
+    )
+
+
+def _excess(worker: Worker) -> int:
+    rest, pool = worker.ledger["rest"].interval, worker.ledger["kv_cache"].interval
+    return 0 if rest is None or pool is None else rest.lo - pool.hi
