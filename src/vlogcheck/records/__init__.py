@@ -65,7 +65,7 @@ from vlogcheck.records.hybrid import (
     LayerPadding,
     MambaPagePadding,
 )
-from vlogcheck.records.identity import EngineConfig, ServerArgs, ServerVersion
+from vlogcheck.records.identity import EngineConfig, EngineDump, ServedModel, ServerArgs, ServerVersion
 from vlogcheck.records.kv_options import (
     AttentionBackend,
     BlockSizeSet,
@@ -203,6 +203,7 @@ __all__ = [
     "EngineConfig",
     "EngineDead",
     "EngineDied",
+    "EngineDump",
     "EngineFailed",
     "EngineFallback",
     "EngineInit",
@@ -297,6 +298,7 @@ __all__ = [
     "RendezvousTimeout",
     "RequestedMemory",
     "Route",
+    "ServedModel",
     "ServerArgs",
     "ServerProcessDied",
     "ServerStarting",

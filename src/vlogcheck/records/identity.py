@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from vlogcheck._literals import read_call, read_keywords
+from vlogcheck._literals import read_arguments, read_config
 from vlogcheck.template import Literal, Record, Template, Word
 
-__all__ = ["EngineConfig", "ServerArgs", "ServerVersion"]
+__all__ = ["EngineConfig", "EngineDump", "ServedModel", "ServerArgs", "ServerVersion"]
 
 
 class EngineConfig(Record):
@@ -41,18 +41,26 @@ class EngineConfig(Record):
     """Whether prefix caching is on."""
     speculative_config: Literal | None = None
     """Drafter, where there is one."""
+    decode_context_parallel_size: int | None = None
+    """Ranks one request's KV cache is spread over."""
+    enable_chunked_prefill: bool | None = None
+    """Whether long prompts are processed in parts."""
+    device: Word | None = None
+    """Kind of device: cuda, cpu, tpu and so on."""
 
     templates = (
         Template(
             "Initializing a V1 LLM engine (v{version}) with config: {config}",
             versions=">=0.7.1",
-            example="Initializing a V1 LLM engine (v0.12.0) with config: model='m', dtype=torch.bfloat16, max_seq_len=4096",
+            example="Initializing a V1 LLM engine (v0.12.0) with config: model='m', dtype=torch.bfloat16,"
+            " max_seq_len=4096",
             values={"engine_generation": "V1"},
         ),
         Template(
             "Initializing a V0 LLM engine (v{version}) with config: {config}",
             versions=">=0.7.1,<0.11",
-            example="Initializing a V0 LLM engine (v0.8.5) with config: model='m', dtype=torch.bfloat16, max_seq_len=4096",
+            example="Initializing a V0 LLM engine (v0.8.5) with config: model='m', dtype=torch.bfloat16,"
+            " max_seq_len=4096",
             values={"engine_generation": "V0"},
         ),
         Template(
@@ -69,30 +77,39 @@ class EngineConfig(Record):
 
     @classmethod
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Take the configuration apart; `version` may be glued to it in old wordings."""
-        text = values["config"]
-        if isinstance(text, str):
-            config = (
-                (read_call(text) or {})
-                if text.startswith("VllmConfig(")
-                else read_keywords(text.rstrip(")") + ")" * (text.count("(") - text.rstrip(")").count(")")))
-            )
-        else:
-            config = text if isinstance(text, dict) else {}
-        named = {
-            "model": _text(config.get("model")),
-            "dtype": _text(config.get("dtype")),
-            "kv_cache_dtype": _text(config.get("kv_cache_dtype")),
-            "max_model_len": _whole(config.get("max_seq_len", config.get("max_model_len"))),
-            "tensor_parallel_size": _whole(config.get("tensor_parallel_size")),
-            "pipeline_parallel_size": _whole(config.get("pipeline_parallel_size")),
-            "data_parallel_size": _whole(config.get("data_parallel_size")),
-            "quantization": _text(config.get("quantization")),
-            "enforce_eager": _flag(config.get("enforce_eager")),
-            "enable_prefix_caching": _flag(config.get("enable_prefix_caching")),
-            "speculative_config": config.get("speculative_config"),
-        }
-        return {**values, "config": config, **{name: value for name, value in named.items() if value is not None}}
+        """Take the configuration apart."""
+        return _with_config(values, cls._types)
+
+
+class EngineDump(Record):
+    """A step of the engine failed and it prints its configuration once more: not another start.
+
+    logging_utils/dump_input.py.
+    """
+
+    config: Literal
+    """The whole configuration as printed: names to values."""
+    version: Word
+    """vLLM release."""
+
+    templates = (
+        Template(
+            "Dumping input data for V1 LLM engine (v{version}) with config: {config}",
+            versions=">=0.9.2",
+            example="Dumping input data for V1 LLM engine (v0.12.0) with config: model='m', dtype=torch.bfloat16,"
+            " max_seq_len=4096,",
+        ),
+        Template(
+            "V1 LLM engine (v{version}) with config: {config}",
+            versions=">=0.9.0.1,<0.9.2",
+            example="V1 LLM engine (v0.9.1) with config: model='m', dtype=torch.bfloat16, max_seq_len=4096,",
+        ),
+    )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Take the configuration apart."""
+        return _with_config(values, cls._types)
 
 
 class ServerArgs(Record):
@@ -106,7 +123,7 @@ class ServerArgs(Record):
     templates = (
         Template(
             "non-default args: {args}",
-            versions=">=0.10.1",
+            versions=">=0.9.0.1",
             example="non-default args: {'model': 'm', 'max_model_len': 4096}",
         ),
         Template(
@@ -118,47 +135,94 @@ class ServerArgs(Record):
 
     @classmethod
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Keep what can be read of an argument list that is not a dict."""
+        """Read the arguments; a text that starts like this line but holds something else is not recognised."""
         args = values["args"]
-        if isinstance(args, str):
-            args = read_call(args) or read_keywords(args.strip("{}"))
-        return {**values, "args": args if isinstance(args, dict) else {}}
+        if not isinstance(args, dict):
+            args = read_arguments(str(args))
+        if args is None:
+            raise ValueError("no arguments")
+        return {**values, "args": args}
 
 
 class ServerVersion(Record):
-    """The API server's version line or banner (api_server.py; the logo's first lines from 0.15)."""
+    """The API server's version: a line, or the logo's second line from 0.15 (entrypoints/common/startup.py)."""
 
     version: Word
     """vLLM release."""
+    model: str | None = None
+    """Model name or path, where the same line names it."""
 
     templates = (
         Template(
             "vLLM API server version {version}",
-            versions=">=0.3.3",
+            versions=">=0.4.0.post1,<0.25.1",
             example="vLLM API server version 0.8.4",
         ),
         Template(
-            "vLLM server version {version}",
-            versions=">=0.12",
-            example="vLLM server version 0.20.2",
+            "vLLM server version {version}[[, serving model {model}]]",
+            versions=">=0.15.1",
+            example="vLLM server version 0.20.2, serving model Qwen/Qwen3-0.6B",
         ),
         Template(
-            "{_}  version {version}",
-            versions=">=0.14",
-            example="  █▄█▀ █     █     █     █  version 0.15.1",
+            "{_}█  version {version}",
+            versions=">=0.15.1",
+            example=" ▄▄ ▄█ █     █     █ ▀▄▀ █  version 0.15.1",
         ),
     )
 
 
-def _text(value: Any) -> str | None:
+class ServedModel(Record):
+    """The model on the logo's third line."""
+
+    model: str
+    """Model name or path."""
+
+    templates = (
+        Template(
+            "{_}█  model   {model}",
+            versions=">=0.15.1",
+            example="  █▄█▀ █     █     █     █  model   Qwen/Qwen3-0.6B",
+        ),
+    )
+
+
+_NAMES = {
+    "max_model_len": ("max_seq_len", "max_model_len"),
+    "kv_cache_dtype": ("kv_cache_dtype", "cache_dtype"),
+    "device": ("device_config", "device"),
+    "enable_chunked_prefill": ("enable_chunked_prefill", "chunked_prefill_enabled"),
+}
+"""Names under which the configuration prints a field, where they differ from the field's."""
+
+
+def _with_config(values: dict[str, Any], types: dict[str, str]) -> dict[str, Any]:
+    """Read the configuration and take the fields out of it that are printed."""
+    text = values["config"]
+    config = text if isinstance(text, dict) else read_config(str(text))
+    sections = [config]
+    if isinstance(text, dict) or str(text).startswith("VllmConfig("):
+        # a repr() of the dataclass: the values stand in its parts
+        sections += [part for part in config.values() if isinstance(part, dict)]
+    named = {}
+    for field, kind in types.items():
+        if field in ("config", "version", "engine_generation"):
+            continue
+        for name in _NAMES.get(field, (field,)):
+            value = next((part[name] for part in sections if part.get(name) is not None), None)
+            if (value := _as(kind, value)) is not None:
+                named[field] = value
+                break
+    return {**values, "config": config, **named}
+
+
+def _as(kind: str, value: Any) -> Any:
+    """Return a configuration's value if it is what the field holds, else None."""
     if value is None or value == "None":
         return None
+    if kind.startswith("int"):
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if kind.startswith("bool"):
+        return value if isinstance(value, bool) else None
+    if kind.startswith("Literal"):
+        return value
     return str(value).removeprefix("torch.")
-
-
-def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _flag(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None

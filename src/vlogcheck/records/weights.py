@@ -27,7 +27,7 @@ class WeightsLoaded(Record):
         ),
         Template(
             "Model loading took {gib} GiB and {seconds} seconds",
-            versions=">=0.8.3,<0.28",
+            versions=">=0.8.3,<0.28.0,!=0.11.1,!=0.11.2",
             example="Model loading took 14.2488 GiB and 2.612394 seconds",
             values={"unit_label": "GiB"},
         ),
