@@ -1,18 +1,21 @@
 """Exact weight bytes from the headers of safetensors files.
 
-Only the 8-byte length and the JSON header of each file are read, never the tensors. A header is somebody else's data: its length
-is bounded, its offsets are checked against the file, and what does not add up is reported instead of raised. The format is that
-of the ``safetensors`` library: little-endian header length, JSON object of ``name -> {dtype, shape, data_offsets}``, then data.
+Only the 8-byte length and the JSON header of each file are read, never the tensors. A header is somebody else's data:
+its length is bounded, its offsets are checked against the file, and what does not add up is reported instead of raised.
+The format is that of the ``safetensors`` library: little-endian header length, then a JSON object that gives ``dtype``,
+``shape`` and ``data_offsets`` by tensor name, then the data.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["CheckpointBytes", "HeaderError", "SafetensorsFile", "checkpoint_bytes", "read_header"]
 
@@ -27,10 +30,13 @@ _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.safete
 
 #: Bits per element by the format's dtype names.
 _BITS = {
-    "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "F4": 4, "F6_E2M3": 6,
-    "F6_E3M2": 6, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64,
-    "C64": 64,
-}  # fmt: skip
+    **dict.fromkeys(("F4",), 4),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
+    **dict.fromkeys(("U16", "I16", "F16", "BF16"), 16),
+    **dict.fromkeys(("U32", "I32", "F32"), 32),
+    **dict.fromkeys(("U64", "I64", "F64", "C64"), 64),
+}
 
 
 class HeaderError(ValueError):
@@ -129,7 +135,7 @@ def _object(name: str, text: bytes) -> Mapping[str, Any]:
 
 
 def _sum(name: str, header: Mapping[str, Any], room: int) -> tuple[dict[str, int], int]:
-    """Tensor bytes by dtype, and the number of tensors; every tensor must lie inside the data and have the size of its shape."""
+    """Sum tensor bytes by dtype and count tensors, each of which must lie inside the data and fit its shape."""
     by_dtype: dict[str, int] = {}
     count = end = 0
     for tensor, entry in header.items():
@@ -185,8 +191,8 @@ def _size(dtype: str, shape: object) -> int | None:
 def checkpoint_bytes(directory: str | Path) -> CheckpointBytes:
     """Count the weights of a model directory.
 
-    The files are those ``model.safetensors.index.json`` names, else all ``*.safetensors`` beside it; shards announced by an
-    index or by ``-00001-of-00007`` names and not there are listed as missing. Consolidated copies
+    The files are those ``model.safetensors.index.json`` names, else all ``*.safetensors`` beside it; shards
+    announced by an index or by ``-00001-of-00007`` names and not there are listed as missing. Consolidated copies
     (``consolidated*.safetensors``) beside a full set are not counted twice.
 
     Returns:
@@ -263,7 +269,9 @@ def _index(path: Path) -> tuple[list[str], int | None, str | None]:
         return [], None, f"{path.name}: no 'weight_map'"
     names = {name for name in table.values() if isinstance(name, str)}
     # a name that leads out of the directory is nobody's shard
-    safe = sorted(name for name in names if name.endswith(".safetensors") and Path(name).name == name and "\0" not in name)
+    safe = sorted(
+        name for name in names if name.endswith(".safetensors") and Path(name).name == name and "\0" not in name
+    )
     problem = None if len(safe) == len(names) <= MAX_FILES else f"{path.name}: names files that cannot be shards"
     metadata = content.get("metadata")
     total = metadata.get("total_size") if isinstance(metadata, dict) else None

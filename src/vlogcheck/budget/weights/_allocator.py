@@ -1,17 +1,20 @@
 """How many bytes PyTorch's caching allocator counts for a list of tensors.
 
-``torch.cuda.memory_allocated`` counts *blocks*, not tensors: a tensor's block is its size rounded up to 512 bytes, or the whole
-free block it was given where the remainder is too small to be split off. The rules followed here are those of
-``c10/cuda/CUDACachingAllocator.cpp`` (PyTorch 2.x): tensors up to 1 MiB come from 2 MiB segments, tensors below 10 MiB from 20 MiB
-segments, larger ones from segments of their own rounded up to 2 MiB; a remainder is split off in the small pool from 512 bytes
-on, in the large pool only above 1 MiB; with a ``max_split_size`` blocks of at least that size are never split nor lent to smaller
-requests.
+``torch.cuda.memory_allocated`` counts *blocks*, not tensors: a tensor's block is its size rounded up to 512 bytes,
+or the whole free block it was given where the remainder is too small to be split off. The rules followed here are
+those of ``c10/cuda/CUDACachingAllocator.cpp`` (PyTorch 2.x): tensors up to 1 MiB come from 2 MiB segments, tensors
+below 10 MiB from 20 MiB segments, larger ones from segments of their own rounded up to 2 MiB; a remainder is split
+off in the small pool from 512 bytes on, in the large pool only above 1 MiB; with a ``max_split_size`` blocks of at
+least that size are never split nor lent to smaller requests.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["allocated_bytes"]
 
@@ -29,9 +32,10 @@ def allocated_bytes(sizes: Iterable[int], *, max_split_size: int | None = None, 
 
     Args:
         sizes: tensor sizes in bytes; empty tensors cost nothing.
-        max_split_size: ``max_split_size_mb`` of the allocator's settings in bytes (vLLM loads weights with 20 MiB from 0.21.0
-            on), ``None`` for no limit.
-        expandable: whether ``expandable_segments:True`` is set: segments grow as needed and every remainder is split off.
+        max_split_size: ``max_split_size_mb`` of the allocator's settings in bytes (vLLM loads weights with 20 MiB
+            from 0.21.0 on), ``None`` for no limit.
+        expandable: whether ``expandable_segments:True`` is set: segments grow as needed and every remainder is split
+            off.
 
     Returns:
         Bytes as ``torch.cuda.memory_allocated`` reports them.
@@ -52,10 +56,7 @@ def allocated_bytes(sizes: Iterable[int], *, max_split_size: int | None = None, 
         if block is None:
             block = _segment(size)
         rest = block - size
-        if small:
-            split = rest >= _ROUND
-        else:
-            split = rest > _SMALL_LIMIT and (max_split_size is None or size < max_split_size)
+        split = rest >= _ROUND if small else rest > _SMALL_LIMIT and (max_split_size is None or size < max_split_size)
         if split:
             insort(pool, rest)
             block = size

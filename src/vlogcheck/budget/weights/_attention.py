@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import Values
-from vlogcheck.budget.model import ModelConfig
-from vlogcheck.budget.weights._build import Builder
 from vlogcheck.budget.weights._rope import rope_cache
-from vlogcheck.budget.weights._traits import Traits
+
+if TYPE_CHECKING:
+    from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.budget.weights._build import Builder
+    from vlogcheck.budget.weights._traits import Traits
 
 __all__ = ["gqa", "latent", "per_layer"]
 
 
 def per_layer(model: ModelConfig, key: str, layer: int, default: int) -> int:
-    """A size that may be one number, a list per layer, or an entry of ``per_layer_config``."""
+    """Return a size that may be one number, a list per layer, or an entry of ``per_layer_config``."""
     table = model.text.get("per_layer_config")
     if isinstance(table, Mapping):
         entry = table.get(str(layer), table.get(f"{layer:02d}"))
@@ -27,9 +30,18 @@ def per_layer(model: ModelConfig, key: str, layer: int, default: int) -> int:
 
 
 def gqa(
-    build: Builder, model: ModelConfig, traits: Traits, layer: int, *, head: int | None = None, kv_heads: int | None = None,
-    hidden: int | None = None, heads: int | None = None, values_too: bool = True, rope: bool = True,
-) -> None:  # fmt: skip
+    build: Builder,
+    model: ModelConfig,
+    traits: Traits,
+    layer: int,
+    *,
+    head: int | None = None,
+    kv_heads: int | None = None,
+    hidden: int | None = None,
+    heads: int | None = None,
+    values_too: bool = True,
+    rope: bool = True,
+) -> None:
     """Full, sliding or chunked attention with grouped keys and values; the window changes no weights."""
     hidden = model.hidden_size if hidden is None else hidden
     heads = model.num_attention_heads if heads is None else heads
@@ -41,14 +53,18 @@ def gqa(
     kept = build.cut(kv_heads, "key/value heads") if kv_heads >= tp else 1
     queries = mine * head * (2 if traits.query_gate else 1)
     outs = [queries, kept * head] + ([kept * head] if values_too else [])
-    build.linear("attention", "self_attn.qkv_proj", hidden, outs, bias=traits.qkv_bias, pieces=("q_proj", "k_proj", "v_proj"))
+    build.linear(
+        "attention", "self_attn.qkv_proj", hidden, outs, bias=traits.qkv_bias, pieces=("q_proj", "k_proj", "v_proj")
+    )
     build.row("attention", "self_attn.o_proj", heads * head, hidden, bias=traits.o_bias)
     if traits.sinks:
         build.add("attention", mine)
     widths = {
-        "head": (head, head), "heads": (mine * head, kept * head), "row": (mine * head, kept * head),
+        "head": (head, head),
+        "heads": (mine * head, kept * head),
+        "row": (mine * head, kept * head),
         "whole": (heads * head, kv_heads * head),
-    }.get(traits.qk_norm)  # fmt: skip
+    }.get(traits.qk_norm)
     if widths is not None:
         for width in widths:
             build.norm(width, traits.qk_norm_kind)
@@ -57,7 +73,9 @@ def gqa(
     build.attention_scales()
 
 
-def latent(build: Builder, model: ModelConfig, traits: Traits, layer: int, *, hidden: int | None = None, rope: bool = True) -> None:
+def latent(
+    build: Builder, model: ModelConfig, traits: Traits, layer: int, *, hidden: int | None = None, rope: bool = True
+) -> None:
     """Multi-head latent attention (deepseek_v2.py): down-projections on every rank, up-projections cut over heads."""
     values = model.values
     hidden = model.hidden_size if hidden is None else hidden
@@ -68,9 +86,13 @@ def latent(build: Builder, model: ModelConfig, traits: Traits, layer: int, *, hi
     bias = traits.qkv_bias
     if rank_q is not None and traits.absorbed:
         build.linear(
-            "attention", "self_attn.fused_qkv_a_proj", hidden, [rank_q, rank_kv + rotary], bias=bias,
+            "attention",
+            "self_attn.fused_qkv_a_proj",
+            hidden,
+            [rank_q, rank_kv + rotary],
+            bias=bias,
             pieces=("q_a_proj", "kv_a_proj_with_mqa"),
-        )  # fmt: skip
+        )
         build.norm(rank_q)
         build.column("attention", "self_attn.q_b_proj", rank_q, [heads * (nope + rotary)])
     elif rank_q is not None:
@@ -97,7 +119,7 @@ def latent(build: Builder, model: ModelConfig, traits: Traits, layer: int, *, hi
 
 
 def _indexer(build: Builder, model: ModelConfig, layer: int) -> None:
-    """The sparse-attention indexer of DeepSeek-V3.2 and GLM with DSA; replicated on every rank."""
+    """Add the sparse-attention indexer of DeepSeek-V3.2 and GLM with DSA; replicated on every rank."""
     values = model.values
     heads, width = values.need("index_n_heads"), values.need("index_head_dim")
     rank_q = model.q_lora_rank or model.hidden_size

@@ -1,16 +1,19 @@
 """Collects the tensors one rank holds, in the order vLLM creates them.
 
-Sizes are exact integers of bytes. A dimension that tensor parallelism cannot divide raises :class:`NotDivisible`: vLLM refuses
-such a deployment, so there is nothing to estimate.
+Sizes are exact integers of bytes. A dimension that tensor parallelism cannot divide raises :class:`NotDivisible`:
+vLLM refuses such a deployment, so there is nothing to estimate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget.releases import Release, parse_release
 from vlogcheck.budget.weights._quant import PLAIN, Scheme
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Builder", "NotDivisible", "NotModelled", "Share", "pad"]
 
@@ -109,7 +112,7 @@ class Builder:
     def linear(
         self, part: str, name: str, n_in: int, outs: Sequence[int], *, bias: bool = False, pieces: Sequence[str] = ()
     ) -> None:
-        """A linear layer whose per-rank sizes are given.
+        """Add a linear layer whose per-rank sizes are given.
 
         Args:
             part: part of the model it is counted under.
@@ -132,21 +135,21 @@ class Builder:
     def column(
         self, part: str, name: str, n_in: int, outs: Sequence[int], *, bias: bool = False, pieces: Sequence[str] = ()
     ) -> None:
-        """A column-parallel layer of full sizes: outputs are cut over the ranks."""
+        """Add a column-parallel layer of full sizes: outputs are cut over the ranks."""
         self.linear(part, name, n_in, [self.cut(out, f"output of {name}") for out in outs], bias=bias, pieces=pieces)
 
     def row(self, part: str, name: str, n_in: int, n_out: int, *, bias: bool = False) -> None:
-        """A row-parallel layer of full sizes: inputs are cut over the ranks, the bias is not."""
+        """Add a row-parallel layer of full sizes: inputs are cut over the ranks, the bias is not."""
         self.linear(part, name, self.cut(n_in, f"input of {name}"), [n_out], bias=bias)
 
     def plain(self, part: str, n_in: int, n_out: int, *, bias: bool = False, item: int | None = None) -> None:
-        """A replicated layer that is never quantised."""
+        """Add a replicated layer that is never quantised."""
         self.add(part, n_in * n_out, item)
         if bias:
             self.add(part, n_out, item)
 
     def norm(self, width: int, kind: str = "rms", part: str = "norms", *, item: int | None = None) -> None:
-        """A normalisation: ``rms`` and ``weight`` have a weight, ``layer`` a bias too, ``none`` nothing."""
+        """Add a normalisation: ``rms`` and ``weight`` have a weight, ``layer`` a bias too, ``none`` nothing."""
         if kind == "none":
             return
         self.add(part, width, item)
@@ -154,20 +157,24 @@ class Builder:
             self.add(part, width, item)
 
     def table(self, part: str, rows: int, width: int) -> None:
-        """A vocabulary-parallel table: rows padded to 64 and cut over the ranks (vocab_parallel_embedding.py)."""
+        """Add a vocabulary-parallel table: rows padded to 64 and cut over the ranks (vocab_parallel_embedding.py)."""
         self.add(part, self.cut(pad(rows, 64), "padded vocabulary") * width)
 
     # Experts ---------------------------------------------------------------------------------------------------------
 
-    def experts(self, count: int, hidden: int, inner: int, *, gated: bool = True, bias: bool = False, name: str = "mlp.experts") -> None:
-        """The routed experts of one layer, fused as vLLM fuses them (``w13`` and ``w2``)."""
+    def experts(
+        self, count: int, hidden: int, inner: int, *, gated: bool = True, bias: bool = False, name: str = "mlp.experts"
+    ) -> None:
+        """Add the routed experts of one layer, fused as vLLM fuses them (``w13`` and ``w2``)."""
         share = self.share
         total = count + share.extra_experts
         local = -(-total // share.ep)
         if total % share.ep:
             self.note(f"{total} experts over {share.ep} ranks: the figure is of a rank that holds one more than others")
         width = self.cut(inner, "expert width", share.moe_tp)
-        scheme = self.scheme if self.scheme.covers(f"{self.prefix}.{name}", ("gate_proj", "up_proj", "down_proj")) else PLAIN
+        scheme = (
+            self.scheme if self.scheme.covers(f"{self.prefix}.{name}", ("gate_proj", "up_proj", "down_proj")) else PLAIN
+        )
         sizes = scheme.experts(local, hidden, width, self.item, shards=2 if gated else 1, bias=bias)
         self.params.extend(("experts", size) for size in sizes)
         if share.ep > 1:
@@ -176,17 +183,17 @@ class Builder:
     # Buffers ---------------------------------------------------------------------------------------------------------
 
     def rope(self, rows: int, width: int, key: object = None, *, item: int | None = None) -> None:
-        """A cos/sin cache of ``rows`` positions, shared by all layers that use the same one."""
+        """Add a cos/sin cache of ``rows`` positions, shared by all layers that use the same one."""
         identity = (rows, width, key)
         if rows > 0 and width > 0 and identity not in self.ropes:
             self.ropes.add(identity)
             self.buffer("rope", rows * width * (self.item if item is None else item))
 
     def attention_scales(self, *, mla: bool = False) -> None:
-        """The K, V, Q and probability scales of one attention layer.
+        """Add the K, V, Q and probability scales of one attention layer.
 
-        Releases before 0.14 keep them as attributes, later ones register four float32 buffers; schemes that quantise the KV
-        cache register four parameters of the model's type until loading ends (not on MLA layers from 0.11 on).
+        Releases before 0.14 keep them as attributes, later ones register four float32 buffers; schemes that quantise
+        the KV cache register four parameters of the model's type until loading ends (not on MLA layers from 0.11 on).
         """
         if self.scheme.cache_scales and not (mla and self.release.since("0.11.1")):
             self.params.extend([("attention", self.item)] * 4)

@@ -32,7 +32,7 @@ def standard_layer(build: Builder, model: ModelConfig, traits: Traits, index: in
 
 
 def embedding(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> None:
-    """The vocabulary table, on the stages that hold one."""
+    """Add the vocabulary table, on the stages that hold one."""
     share = build.share
     held = {"all": True, "first": share.first}.get(traits.embedding, share.first or (tied and share.last))
     if not held:
@@ -55,7 +55,7 @@ def embedding(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool)
 
 
 def _per_layer_inputs(build: Builder, model: ModelConfig, narrow: int) -> None:
-    """The table of per-layer inputs (Gemma 3n and 4)."""
+    """Add the table of per-layer inputs (Gemma 3n and 4)."""
     rows = model.values.integer("vocab_size_per_layer_input") or model.vocab_size
     build.table("embedding", rows, narrow * model.num_layers)
     build.column("embedding", "per_layer_model_projection", model.hidden_size, [narrow * model.num_layers])
@@ -65,7 +65,7 @@ def _per_layer_inputs(build: Builder, model: ModelConfig, narrow: int) -> None:
 
 
 def head(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> None:
-    """Closing norm and output head, on the last stage."""
+    """Add closing norm and output head, on the last stage."""
     if build.share.last or traits.final_everywhere:
         build.norm(model.hidden_size, traits.norm)
     if build.share.last or traits.head_all:
@@ -76,16 +76,19 @@ def head(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> N
 
 
 def is_tied(model: ModelConfig, traits: Traits) -> bool:
-    """Whether embedding and head are one tensor; an absent key means what the family's class says."""
-    if model.outer.has("tie_word_embeddings") or model.values.has("tie_word_embeddings"):
-        return model.tie_word_embeddings
-    return traits.tied
+    """Whether embedding and head are one tensor; an absent key means what the family's class says.
+
+    LFM2 has a key of its own; where a wrapper and its language model disagree, the head is built.
+    """
+    keys = ("tie_embedding", "tie_word_embeddings")
+    stated = [values.flag(*keys) for values in (model.values, model.outer) if values.has(*keys)]
+    return all(stated) if stated else traits.tied
 
 
 def decoder(
     build: Builder, model: ModelConfig, traits: Traits, layers: range, *, layer: LayerBuilder = standard_layer
 ) -> None:
-    """The whole language model of a stage that holds ``layers``."""
+    """Add the whole language model of a stage that holds ``layers``."""
     tied = is_tied(model, traits)
     embedding(build, model, traits, tied=tied)
     for index in layers:

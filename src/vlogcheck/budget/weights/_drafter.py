@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck.budget._values import Values
-from vlogcheck.budget.flags import ServeOptions
-from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.weights._build import Builder
 from vlogcheck.budget.weights._families import layer_builder, text_architecture, traits_of
-from vlogcheck.budget.weights._traits import Traits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vlogcheck.budget.flags import ServeOptions
+    from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.budget.weights._traits import Traits
 
 __all__ = ["Drafter", "build_drafter"]
 
@@ -19,10 +22,16 @@ __all__ = ["Drafter", "build_drafter"]
 _WEIGHTLESS = frozenset({"ngram", "ngram_gpu", "suffix", "[ngram]"})
 
 #: MTP modules that wrap a decoder layer of the target behind a projection of token and state (deepseek_mtp.py).
-_DEEPSEEK = frozenset({
-    "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "KimiK2ForCausalLM", "Glm4MoeForCausalLM", "Glm4MoeLiteForCausalLM",
-    "GlmMoeDsaForCausalLM",
-})  # fmt: skip
+_DEEPSEEK = frozenset(
+    {
+        "DeepseekV3ForCausalLM",
+        "DeepseekV32ForCausalLM",
+        "KimiK2ForCausalLM",
+        "Glm4MoeForCausalLM",
+        "Glm4MoeLiteForCausalLM",
+        "GlmMoeDsaForCausalLM",
+    }
+)
 #: MTP modules whose layers share one projection (qwen3_next_mtp.py, qwen3_5_mtp.py).
 _QWEN = frozenset({"Qwen3NextForCausalLM", "Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM"})
 
@@ -48,7 +57,7 @@ class Drafter:
 
 
 def build_drafter(build: Builder, model: ModelConfig, options: ServeOptions) -> Drafter:
-    """The drafter asked for by ``--speculative-config``; an empty one where there is none."""
+    """Build the drafter asked for by ``--speculative-config``; an empty one where there is none."""
     config: Mapping[str, Any] | None = options.speculative_config
     if not config:
         return Drafter()
@@ -109,7 +118,7 @@ def _qwen(build: Builder, model: ModelConfig, traits: Traits, shared: set[int]) 
 
 
 def replace_kinds(model: ModelConfig) -> ModelConfig:
-    """The model with every layer a full-attention one."""
+    """Return the model with every layer a full-attention one."""
     text = {**model.text, "layer_types": ["full_attention"] * max(1, model.num_nextn_layers)}
     raw = text if model.text is model.raw else model.raw
     return replace(model, raw=raw, text=text)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.weights._build import Builder, NotModelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vlogcheck.budget.model import ModelConfig
 
 __all__ = ["WHOLE"]
 
@@ -13,7 +17,7 @@ _A = "attention"
 
 
 def _whisper(build: Builder, model: ModelConfig) -> None:
-    """Whisper: convolutions, encoder, decoder with cross-attention; the vocabulary table is neither padded nor cut (0.13 on)."""
+    """Whisper: encoder and decoder with cross-attention; the vocabulary table is neither padded nor cut (0.13 on)."""
     values = model.values
     if not build.share.first or not build.share.last:
         raise NotModelled("Whisper does not run in pipeline stages")

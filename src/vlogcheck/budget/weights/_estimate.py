@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from vlogcheck.budget._device import Device
 from vlogcheck.budget._partition import stages
-from vlogcheck.budget.flags import ServeOptions
-from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.releases import Release, parse_release
 from vlogcheck.budget.weights._allocator import allocated_bytes
 from vlogcheck.budget.weights._build import Builder, NotModelled, Share
@@ -17,6 +15,11 @@ from vlogcheck.budget.weights._drafter import Drafter, build_drafter
 from vlogcheck.budget.weights._families import build_model
 from vlogcheck.budget.weights._methods import scheme_of
 from vlogcheck.budget.weights._quant import Scheme, Unknown
+
+if TYPE_CHECKING:
+    from vlogcheck.budget._device import Device
+    from vlogcheck.budget.flags import ServeOptions
+    from vlogcheck.budget.model import ModelConfig
 
 __all__ = ["WeightEstimate", "estimate_weights"]
 
@@ -32,14 +35,16 @@ class WeightEstimate:
         pp_rank: the pipeline stage.
         param_bytes: sum of all parameters, exact for the modelled layouts.
         buffer_bytes: rotary caches and other buffers.
-        post_load_bytes: tensors that only appear after loading (MLA keeps its absorbed projections beside the originals).
+        post_load_bytes: tensors that only appear after loading (MLA keeps its absorbed projections beside the
+            originals).
         drafter_bytes: parameters of a drafter or MTP module in ``param_bytes``.
-        allocated_bytes: what the caching allocator counts for all of these: the "Model loading took" figure of one rank.
+        allocated_bytes: what the caching allocator counts for all of these: the "Model loading took" figure of one
+            rank.
         tolerance: relative uncertainty of ``allocated_bytes`` as a fraction.
         tolerance_reason: why it is that large.
         assumptions: what was assumed on the way.
-        unknown: whether no figure is claimed for the whole; the sizes hold what could be counted (0 where nothing could) and
-            ``tolerance_reason`` says what is missing.
+        unknown: whether no figure is claimed for the whole; the sizes hold what could be counted (0 where nothing
+            could) and ``tolerance_reason`` says what is missing.
         by_part: parameter bytes by part of the model (embedding, attention, mlp, experts, norms, lm_head, vision …).
         method: quantisation method as vLLM names it, ``none`` without one.
 
@@ -70,9 +75,12 @@ class WeightEstimate:
 
 
 def estimate_weights(
-    model: ModelConfig, options: ServeOptions, release: str | Release | None = None, env: Mapping[str, str] | None = None,
+    model: ModelConfig,
+    options: ServeOptions,
+    release: str | Release | None = None,
+    env: Mapping[str, str] | None = None,
     device: Device | None = None,
-) -> list[WeightEstimate]:  # fmt: skip
+) -> list[WeightEstimate]:
     """Estimate what "Model loading took" will say, per pipeline stage.
 
     Args:
@@ -83,11 +91,12 @@ def estimate_weights(
         device: the GPU, which decides how some kernels pad 4-bit experts; Hopper where absent.
 
     Returns:
-        One estimate per pipeline stage. Tensor-parallel ranks of a stage hold equal shares. An estimate marked ``unknown``
-        says in ``tolerance_reason`` what is not modelled.
+        One estimate per pipeline stage. Tensor-parallel ranks of a stage hold equal shares. An estimate marked
+        ``unknown`` says in ``tolerance_reason`` what is not modelled.
 
     Raises:
-        ModelConfigError: the configuration lacks a size or holds an impossible one, or the layer partition does not fit.
+        ModelConfigError: the configuration lacks a size or holds an impossible one, or the layer partition does not
+            fit.
 
     """
     env = {} if env is None else env
@@ -100,11 +109,19 @@ def estimate_weights(
         counts = stages(model.num_layers, ranks, release, env)
         return [_stage(model, options, release, env, scheme, device, rank, counts) for rank in range(ranks)]
     except NotModelled as reason:
-        return [WeightEstimate(rank, unknown=True, tolerance=1.0, tolerance_reason=str(reason)) for rank in range(ranks)]
+        return [
+            WeightEstimate(rank, unknown=True, tolerance=1.0, tolerance_reason=str(reason)) for rank in range(ranks)
+        ]
 
 
 def _stage(
-    model: ModelConfig, options: ServeOptions, release: Release, env: Mapping[str, str], scheme: Scheme, device: Device | None, rank: int,
+    model: ModelConfig,
+    options: ServeOptions,
+    release: Release,
+    env: Mapping[str, str],
+    scheme: Scheme,
+    device: Device | None,
+    rank: int,
     counts: list[int],
 ) -> WeightEstimate:
     start = sum(counts[:rank])
@@ -112,7 +129,9 @@ def _stage(
     item = 4 if options.dtype in {"float", "float32"} else 2
     build = Builder(share, item, scheme, release, absorb=env.get("VLLM_MLA_DISABLE", "0") not in {"1", "true", "True"})
     copied = str(options.unused.get("mm_encoder_tp_mode", "")).lower() == "data"
-    build_model(build, model, range(start, start + counts[rank]), text_only=_text_only(options, release), copied_tower=copied)
+    build_model(
+        build, model, range(start, start + counts[rank]), text_only=_text_only(options, release), copied_tower=copied
+    )
     if model.text.get("auto_map") and not model.outer.has("architectures"):
         build.note("the repository brings its own code")
     drafter = build_drafter(build, model, options) if share.last else Drafter()
@@ -172,8 +191,10 @@ def _expandable(env: Mapping[str, str]) -> bool:
     return "expandable_segments:true" in settings
 
 
-def _tolerance(scheme: Scheme, options: ServeOptions, device: Device | None, missing: str | None, *, absorbed: bool) -> tuple[float, str]:
-    """The widest tolerance that applies, with its reason."""
+def _tolerance(
+    scheme: Scheme, options: ServeOptions, device: Device | None, missing: str | None, *, absorbed: bool
+) -> tuple[float, str]:
+    """Return the widest tolerance that applies, with its reason."""
     if missing is not None:
         return 1.0, missing
     found = [(scheme.tolerance, scheme.reason)]
@@ -194,7 +215,11 @@ def _is_amd(name: str) -> bool:
 
 def _redundant(options: ServeOptions) -> int:
     config = options.unused.get("eplb_config")
-    given = config.get("num_redundant_experts") if isinstance(config, Mapping) else options.unused.get("num_redundant_experts")
+    given = (
+        config.get("num_redundant_experts")
+        if isinstance(config, Mapping)
+        else options.unused.get("num_redundant_experts")
+    )
     try:
         return max(0, min(int(str(given)), 1 << 20)) if given is not None else 0
     except ValueError:

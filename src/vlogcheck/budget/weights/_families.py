@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vlogcheck.budget.model import ModelConfig
+from typing import TYPE_CHECKING
+
 from vlogcheck.budget.weights import _vision as towers
 from vlogcheck.budget.weights._build import Builder, NotModelled
 from vlogcheck.budget.weights._decoder import LayerBuilder, decoder, standard_layer
@@ -21,10 +22,20 @@ from vlogcheck.budget.weights._hybrids import (
     zamba2_layer,
 )
 from vlogcheck.budget.weights._special import gemma4_layer, llama4_layer
-from vlogcheck.budget.weights._traits import TRAITS, Traits, through_transformers
+from vlogcheck.budget.weights._traits import Traits, through_transformers
+from vlogcheck.budget.weights._traits_classic import CLASSIC
+from vlogcheck.budget.weights._traits_dense import DENSE
+from vlogcheck.budget.weights._traits_sparse import SPARSE
+from vlogcheck.budget.weights._traits_state import STATE
 from vlogcheck.budget.weights._vision import Tower, add_tower
 
+if TYPE_CHECKING:
+    from vlogcheck.budget.model import ModelConfig
+
 __all__ = ["build_model", "layer_builder", "text_architecture", "traits_of"]
+
+#: Architecture as vLLM's registry spells it -> the traits of its decoder.
+TRAITS = {**DENSE, **CLASSIC, **SPARSE, **STATE}
 
 #: Architectures whose layers are not one attention and one feed-forward part.
 LAYERS: dict[str, LayerBuilder] = {
@@ -102,11 +113,13 @@ def traits_of(model: ModelConfig) -> Traits:
 
 
 def layer_builder(model: ModelConfig) -> LayerBuilder:
-    """The function that builds one layer of the language model."""
+    """Return the function that builds one layer of the language model."""
     return LAYERS.get(text_architecture(model), standard_layer)
 
 
-def build_model(build: Builder, model: ModelConfig, layers: range, *, text_only: bool = False, copied_tower: bool = False) -> None:
+def build_model(
+    build: Builder, model: ModelConfig, layers: range, *, text_only: bool = False, copied_tower: bool = False
+) -> None:
     """Add the tensors of the stage that holds ``layers``.
 
     Args:

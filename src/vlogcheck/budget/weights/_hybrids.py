@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import ModelConfigError
-from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.weights._attention import gqa, latent
 from vlogcheck.budget.weights._build import Builder, NotModelled
 from vlogcheck.budget.weights._mixers import Ssm, delta_net, kimi_delta, mamba1, mamba2, short_conv
 from vlogcheck.budget.weights._mlp import Mixture, dense, is_sparse, mixture, moe, width
-from vlogcheck.budget.weights._traits import Traits
+
+if TYPE_CHECKING:
+    from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.budget.weights._traits import Traits
 
 __all__ = [
-    "bamba_layer", "falcon_h1_layer", "granite_hybrid_layer", "jamba_layer", "kimi_linear_layer", "lfm2_layer", "mamba1_layer",
-    "mamba2_layer", "nemotron_h_layer", "qwen_gdn_layer", "zamba2_layer",
-]  # fmt: skip
+    "bamba_layer",
+    "falcon_h1_layer",
+    "granite_hybrid_layer",
+    "jamba_layer",
+    "kimi_linear_layer",
+    "lfm2_layer",
+    "mamba1_layer",
+    "mamba2_layer",
+    "nemotron_h_layer",
+    "qwen_gdn_layer",
+    "zamba2_layer",
+]
 
 _STATE = frozenset({"mamba", "linear_attention", "conv", "short_conv", "recurrent"})
 
@@ -43,10 +55,16 @@ def _ssm2(model: ModelConfig) -> Ssm:
     hidden = model.hidden_size
     inner = values.integer("mamba_d_ssm") or (values.integer("mamba_expand") or 2) * hidden
     return Ssm(
-        hidden, inner, values.need("mamba_d_state", minimum=1), values.integer("mamba_d_conv", minimum=1) or 4,
-        values.flag("mamba_conv_bias", default=True), values.flag("mamba_proj_bias"), heads=values.need("mamba_n_heads", minimum=1),
-        groups=values.integer("mamba_n_groups", minimum=1) or 1, norms=True,
-    )  # fmt: skip
+        hidden,
+        inner,
+        values.need("mamba_d_state", minimum=1),
+        values.integer("mamba_d_conv", minimum=1) or 4,
+        values.flag("mamba_conv_bias", default=True),
+        values.flag("mamba_proj_bias"),
+        heads=values.need("mamba_n_heads", minimum=1),
+        groups=values.integer("mamba_n_groups", minimum=1) or 1,
+        norms=True,
+    )
 
 
 def _two_norms(build: Builder, model: ModelConfig, traits: Traits) -> None:
@@ -60,11 +78,15 @@ def jamba_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) 
     if _kind(model, index) in _STATE:
         rank = values.integer("mamba_dt_rank") if values.data.get("mamba_dt_rank") != "auto" else None
         sizes = Ssm(
-            model.hidden_size, (values.integer("mamba_expand", minimum=1) or 2) * model.hidden_size,
-            values.integer("mamba_d_state", minimum=1) or 16, values.integer("mamba_d_conv", minimum=1) or 4,
-            values.flag("mamba_conv_bias", default=True), values.flag("mamba_proj_bias"),
-            rank=rank or -(-model.hidden_size // 16), norms=True,
-        )  # fmt: skip
+            model.hidden_size,
+            (values.integer("mamba_expand", minimum=1) or 2) * model.hidden_size,
+            values.integer("mamba_d_state", minimum=1) or 16,
+            values.integer("mamba_d_conv", minimum=1) or 4,
+            values.flag("mamba_conv_bias", default=True),
+            values.flag("mamba_proj_bias"),
+            rank=rank or -(-model.hidden_size // 16),
+            norms=True,
+        )
         mamba1(build, sizes)
     else:
         gqa(build, model, traits, index, rope=False)
@@ -124,12 +146,18 @@ def mamba1_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
     """Mamba and Falcon-Mamba: one mixer and one norm."""
     values = model.values
     rank = values.data.get("time_step_rank")
-    inner = values.integer("intermediate_size", "d_inner") or (values.integer("expand", minimum=1) or 2) * model.hidden_size
+    inner = (
+        values.integer("intermediate_size", "d_inner") or (values.integer("expand", minimum=1) or 2) * model.hidden_size
+    )
     sizes = Ssm(
-        model.hidden_size, inner, values.integer("state_size", minimum=1) or 16, values.integer("conv_kernel", minimum=1) or 4,
-        values.flag("use_conv_bias", default=True), values.flag("use_bias"),
+        model.hidden_size,
+        inner,
+        values.integer("state_size", minimum=1) or 16,
+        values.integer("conv_kernel", minimum=1) or 4,
+        values.flag("use_conv_bias", default=True),
+        values.flag("use_bias"),
         rank=-(-model.hidden_size // 16) if rank in {None, "auto"} else values.need("time_step_rank", minimum=1),
-    )  # fmt: skip
+    )
     mamba1(build, sizes)
     build.norm(model.hidden_size)
 
@@ -139,16 +167,24 @@ def mamba2_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
     values = model.values
     inner = (values.integer("expand", minimum=1) or 2) * model.hidden_size
     sizes = Ssm(
-        model.hidden_size, inner, values.integer("state_size", minimum=1) or 128, values.integer("conv_kernel", minimum=1) or 4,
-        values.flag("use_conv_bias", default=True), values.flag("use_bias"), heads=values.need("num_heads", minimum=1),
-        groups=values.integer("n_groups", minimum=1) or 1, norms=values.flag("rms_norm", default=True),
-    )  # fmt: skip
+        model.hidden_size,
+        inner,
+        values.integer("state_size", minimum=1) or 128,
+        values.integer("conv_kernel", minimum=1) or 4,
+        values.flag("use_conv_bias", default=True),
+        values.flag("use_bias"),
+        heads=values.need("num_heads", minimum=1),
+        groups=values.integer("n_groups", minimum=1) or 1,
+        norms=values.flag("rms_norm", default=True),
+    )
     mamba2(build, sizes, name="mixer")
     build.norm(model.hidden_size)
 
 
 def zamba2_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
-    """Zamba2: Mamba-2 everywhere; hybrid layers pass one of few shared transformer blocks, with adapters of their own."""
+    """Zamba2: Mamba-2 everywhere; hybrid layers pass a shared transformer block with adapters of their own."""
+    if not (build.share.first and build.share.last):
+        raise NotModelled("Zamba2 does not run in pipeline stages")
     values = model.values
     hidden = model.hidden_size
     hybrid = values.integers("hybrid_layer_ids")
@@ -159,23 +195,29 @@ def zamba2_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
         build.plain("attention", hidden, hidden)
     inner = (values.integer("mamba_expand", minimum=1) or 2) * hidden
     sizes = Ssm(
-        hidden, inner, values.need("mamba_d_state", minimum=1), values.integer("mamba_d_conv", minimum=1) or 4,
-        values.flag("use_conv_bias", default=True), values.flag("add_bias_linear"), heads=values.need("n_mamba_heads", minimum=1),
-        groups=values.integer("mamba_ngroups", minimum=1) or 1, norms=True,
-    )  # fmt: skip
+        hidden,
+        inner,
+        values.need("mamba_d_state", minimum=1),
+        values.integer("mamba_d_conv", minimum=1) or 4,
+        values.flag("use_conv_bias", default=True),
+        values.flag("add_bias_linear"),
+        heads=values.need("n_mamba_heads", minimum=1),
+        groups=values.integer("mamba_ngroups", minimum=1) or 1,
+        norms=True,
+    )
     mamba2(build, sizes)
     build.norm(hidden)
 
 
 def _zamba2_block(build: Builder, model: ModelConfig, order: int) -> None:
-    """The shared block where it is first used, and the low-rank adapters of this use."""
+    """Add the shared block where it is first used, and the low-rank adapters of this use."""
     values = model.values
     hidden, width_ = model.hidden_size, model.intermediate_size or 4 * model.hidden_size
     attention = values.integer("attention_hidden_size") or 2 * hidden
     bias = values.flag("add_bias_linear")
     if order < (values.integer("num_mem_blocks", minimum=1) or 1):
-        build.column("attention", "self_attn.qkv_proj", attention, [attention] * 3, bias=bias)
-        build.row("attention", "self_attn.o_proj", attention, hidden, bias=bias)
+        build.column("attention", "self_attn.qkv_proj", attention, [attention] * 3)
+        build.row("attention", "self_attn.o_proj", attention, hidden)
         build.column("mlp", "feed_forward.gate_up_proj", hidden, [width_, width_], bias=bias)
         build.row("mlp", "feed_forward.down_proj", width_, hidden, bias=bias)
         build.norm(attention)
@@ -203,11 +245,16 @@ def nemotron_h_layer(build: Builder, model: ModelConfig, traits: Traits, index: 
     letter = pattern[index] if index < len(pattern) else "?"
     if letter == "M":
         sizes = Ssm(
-            model.hidden_size, values.need("mamba_num_heads", minimum=1) * values.need("mamba_head_dim", minimum=1),
-            values.need("ssm_state_size", minimum=1), values.integer("conv_kernel", minimum=1) or 4,
-            values.flag("use_conv_bias", default=True), values.flag("use_bias"), heads=values.need("mamba_num_heads", minimum=1),
-            groups=values.integer("n_groups", minimum=1) or 1, norms=True,
-        )  # fmt: skip
+            model.hidden_size,
+            values.need("mamba_num_heads", minimum=1) * values.need("mamba_head_dim", minimum=1),
+            values.need("ssm_state_size", minimum=1),
+            values.integer("conv_kernel", minimum=1) or 4,
+            values.flag("use_conv_bias", default=True),
+            values.flag("use_bias"),
+            heads=values.need("mamba_num_heads", minimum=1),
+            groups=values.integer("n_groups", minimum=1) or 1,
+            norms=True,
+        )
         mamba2(build, sizes, name="mixer")
     elif letter == "*":
         gqa(build, model, traits, index, rope=False)
@@ -236,7 +283,10 @@ def _nemotron_moe(build: Builder, model: ModelConfig, traits: Traits) -> None:
     shared = model.num_shared_experts * (model.values.integer("moe_shared_expert_intermediate_size") or sizes.inner)
     moe(build, model, traits, replace(sizes, shared=shared), name="mixer", order=("router", "shared"))
     if small is not None:
-        for name, n_in, n_out in (("fc1_latent_proj", model.hidden_size, small), ("fc2_latent_proj", small, model.hidden_size)):
+        for name, n_in, n_out in (
+            ("fc1_latent_proj", model.hidden_size, small),
+            ("fc2_latent_proj", small, model.hidden_size),
+        ):
             build.linear("mlp", f"mixer.{name}", n_in, [n_out], bias=traits.mlp_bias)
     build.experts(sizes.count, small or model.hidden_size, sizes.inner, gated=False, name="mixer.experts")
 
@@ -246,11 +296,15 @@ def qwen_gdn_layer(build: Builder, model: ModelConfig, traits: Traits, index: in
     values = model.values
     if _kind(model, index) == "linear_attention":
         delta_net(
-            build, model.hidden_size, key_heads=values.need("linear_num_key_heads", minimum=1),
-            value_heads=values.need("linear_num_value_heads", minimum=1), key_dim=values.need("linear_key_head_dim", minimum=1),
-            value_dim=values.need("linear_value_head_dim", minimum=1), kernel=values.need("linear_conv_kernel_dim", minimum=1),
+            build,
+            model.hidden_size,
+            key_heads=values.need("linear_num_key_heads", minimum=1),
+            value_heads=values.need("linear_num_value_heads", minimum=1),
+            key_dim=values.need("linear_key_head_dim", minimum=1),
+            value_dim=values.need("linear_value_head_dim", minimum=1),
+            kernel=values.need("linear_conv_kernel_dim", minimum=1),
             interleaved="qwen3_next" in (model.text_model_type or model.model_type),
-        )  # fmt: skip
+        )
     else:
         gqa(build, model, traits, index)
     sizes = mixture(model)
@@ -267,9 +321,12 @@ def kimi_linear_layer(build: Builder, model: ModelConfig, traits: Traits, index:
     listed = linear.integers("kda_layers") or []
     if index + 1 in listed:
         kimi_delta(
-            build, model.hidden_size, heads=linear.need("num_heads", minimum=1), head=linear.need("head_dim", minimum=1),
+            build,
+            model.hidden_size,
+            heads=linear.need("num_heads", minimum=1),
+            head=linear.need("head_dim", minimum=1),
             kernel=linear.integer("short_conv_kernel_size", minimum=1) or 4,
-        )  # fmt: skip
+        )
     else:
         latent(build, model, traits, index, rope=not model.values.flag("mla_use_nope"))
     sizes = mixture(model)
@@ -286,9 +343,12 @@ def lfm2_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -
     values = model.values
     if _kind(model, index) in _STATE:
         short_conv(
-            build, model.hidden_size, inner=values.integer("conv_dim", minimum=1) or model.hidden_size,
-            kernel=values.integer("conv_L_cache", minimum=1) or 3, bias=values.flag("conv_bias"),
-        )  # fmt: skip
+            build,
+            model.hidden_size,
+            inner=values.integer("conv_dim", minimum=1) or model.hidden_size,
+            kernel=values.integer("conv_L_cache", minimum=1) or 3,
+            bias=values.flag("conv_bias"),
+        )
     else:
         gqa(build, model, traits, index)
     sizes = mixture(model)

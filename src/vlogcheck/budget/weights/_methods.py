@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vlogcheck.budget._device import Device
 from vlogcheck.budget._values import Values
-from vlogcheck.budget.flags import ServeOptions
-from vlogcheck.budget.model import ModelConfig
-from vlogcheck.budget.releases import Release
 from vlogcheck.budget.weights._quant import PLAIN, BlockFp8, Grouped, Mxfp4, PerTensor, Scheme, Unknown
+
+if TYPE_CHECKING:
+    from vlogcheck.budget._device import Device
+    from vlogcheck.budget.flags import ServeOptions
+    from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.budget.releases import Release
 
 __all__ = ["scheme_of"]
 
@@ -25,7 +27,7 @@ _SKIP_KEYS = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude_mod
 
 
 def scheme_of(model: ModelConfig, options: ServeOptions, release: Release, device: Device | None) -> Scheme:
-    """The scheme of a model's linear layers; an :class:`Unknown` one where the method's layout is not modelled."""
+    """Return the scheme of a model's linear layers, an :class:`Unknown` one where the layout is not modelled."""
     config = model.quantization_config
     method = model.quantization_method
     asked = (options.quantization or "").lower() or None
@@ -41,15 +43,28 @@ def scheme_of(model: ModelConfig, options: ServeOptions, release: Release, devic
         bits = values.integer("bits", "w_bit", minimum=1) or 4
         group = _group(values, "group_size", "q_group_size")
         return Grouped(
-            method="awq", skipped=skipped, substring=True, bits=bits, group=group, zeros=values.flag("zero_point", default=True),
-            tolerance=0.02, reason=_TWO,
-        )  # fmt: skip
+            method="awq",
+            skipped=skipped,
+            substring=True,
+            bits=bits,
+            group=group,
+            zeros=values.flag("zero_point", default=True),
+            tolerance=0.02,
+            reason=_TWO,
+        )
     if method in _GPTQ:
         bits = values.integer("bits", minimum=1) or 4
         return Grouped(
-            method="gptq", skipped=skipped, substring=True, bits=bits, group=_group(values, "group_size"), zeros=True,
-            g_idx=release.before("0.30.0"), tolerance=0.02, reason=_TWO,
-        )  # fmt: skip
+            method="gptq",
+            skipped=skipped,
+            substring=True,
+            bits=bits,
+            group=_group(values, "group_size"),
+            zeros=True,
+            g_idx=release.before("0.30.0"),
+            tolerance=0.02,
+            reason=_TWO,
+        )
     if method == "mxfp4" or method == "gpt_oss_mxfp4":
         return _mxfp4(skipped, release, device)
     if method in {"compressed-tensors", "compressed_tensors"}:
@@ -60,7 +75,14 @@ def scheme_of(model: ModelConfig, options: ServeOptions, release: Release, devic
         if values.flag("load_in_8bit"):
             return PerTensor(method="bitsandbytes", skipped=skipped, channel=True, tolerance=0.05, reason=_MIXED)
         return Grouped(
-            method="bitsandbytes", skipped=skipped, bits=4, group=64, zeros=False, scale_item=4, tolerance=0.05, reason=_MIXED
+            method="bitsandbytes",
+            skipped=skipped,
+            bits=4,
+            group=64,
+            zeros=False,
+            scale_item=4,
+            tolerance=0.05,
+            reason=_MIXED,
         )
     return Unknown(method=method, reason=f"quantisation {method!r} is not modelled")
 
@@ -71,9 +93,12 @@ def _online(asked: str | None) -> Scheme:
         return PLAIN
     if asked in {"fp8", "fp8_per_tensor", "ptpc_fp8"}:
         return PerTensor(
-            method="fp8", cache_scales=True, channel=asked == "ptpc_fp8", tolerance=0.02,
+            method="fp8",
+            cache_scales=True,
+            channel=asked == "ptpc_fp8",
+            tolerance=0.02,
             reason="weights are quantised while loading: one byte a weight and a scale per tensor afterwards",
-        )  # fmt: skip
+        )
     if asked in {"fp8_per_block"}:
         return BlockFp8(method="fp8", cache_scales=True, tolerance=0.02, reason=_TWO)
     if asked == "bitsandbytes":
@@ -103,12 +128,24 @@ def _fp8(values: Values, skipped: tuple[str, ...], *, channel: bool) -> Scheme:
     if block is not None and len(block) == 2 and min(block) > 0:
         scale = 1 if values.text("scale_fmt") == "ue8m0" and values.text("scale_dtype") == "e8m0" else 4
         return BlockFp8(
-            method="fp8", skipped=skipped, cache_scales=True, rows=block[0], columns=block[1], scale_item=scale,
-            tolerance=0.02, reason=_TWO,
-        )  # fmt: skip
+            method="fp8",
+            skipped=skipped,
+            cache_scales=True,
+            rows=block[0],
+            columns=block[1],
+            scale_item=scale,
+            tolerance=0.02,
+            reason=_TWO,
+        )
     static = (values.text("activation_scheme") or "dynamic") == "static"
     return PerTensor(
-        method="fp8", skipped=skipped, cache_scales=True, channel=channel, static_input=static, tolerance=0.02, reason=_TWO
+        method="fp8",
+        skipped=skipped,
+        cache_scales=True,
+        channel=channel,
+        static_input=static,
+        tolerance=0.02,
+        reason=_TWO,
     )
 
 
@@ -116,9 +153,13 @@ def _mxfp4(skipped: tuple[str, ...], release: Release, device: Device | None) ->
     # data-centre Hopper and Blackwell run the Triton kernel where vLLM ships it (0.12 on), everything else Marlin
     marlin = release.before("0.12.0") or (device is not None and not 90 <= device.capability < 110)
     return Mxfp4(
-        method="mxfp4", skipped=skipped, width_multiple=128 if marlin else 64, hidden_multiple=256 if marlin else 32,
-        tolerance=0.07, reason=_PADDED,
-    )  # fmt: skip
+        method="mxfp4",
+        skipped=skipped,
+        width_multiple=128 if marlin else 64,
+        hidden_multiple=256 if marlin else 32,
+        tolerance=0.07,
+        reason=_PADDED,
+    )
 
 
 def _compressed(values: Values, skipped: tuple[str, ...]) -> Scheme:
@@ -133,9 +174,12 @@ def _compressed(values: Values, skipped: tuple[str, ...]) -> Scheme:
     spread = len({_shape(w) for w in weights}) > 1
     kind = weights[0]
     common: dict[str, Any] = {
-        "method": "compressed-tensors", "skipped": skipped, "cache_scales": True,
-        "tolerance": 0.05 if spread else 0.02, "reason": _MIXED if spread else _TWO,
-    }  # fmt: skip
+        "method": "compressed-tensors",
+        "skipped": skipped,
+        "cache_scales": True,
+        "tolerance": 0.05 if spread else 0.02,
+        "reason": _MIXED if spread else _TWO,
+    }
     bits = kind.integer("num_bits", minimum=1) or 8
     strategy = kind.text("strategy") or "channel"
     style = kind.text("type") or "int"
@@ -164,10 +208,20 @@ def _modelopt(values: Values, skipped: tuple[str, ...], method: str) -> Scheme:
     algorithm = (inner.text("quant_algo") or "").upper()
     names = skipped or tuple(_names(inner))
     if algorithm in {"FP8", ""} and method == "modelopt":
-        return PerTensor(method="modelopt", skipped=names, cache_scales=True, static_input=True, tolerance=0.02, reason=_TWO)
+        return PerTensor(
+            method="modelopt", skipped=names, cache_scales=True, static_input=True, tolerance=0.02, reason=_TWO
+        )
     if algorithm == "NVFP4" or method == "modelopt_fp4":
         return Grouped(
-            method="modelopt_fp4", skipped=names, cache_scales=True, bits=4, group=_group(inner, "group_size") if
-            inner.has("group_size") else 16, zeros=False, scale_item=1, global_scale=8, tolerance=0.05, reason=_PADDED,
-        )  # fmt: skip
+            method="modelopt_fp4",
+            skipped=names,
+            cache_scales=True,
+            bits=4,
+            group=_group(inner, "group_size") if inner.has("group_size") else 16,
+            zeros=False,
+            scale_item=1,
+            global_scale=8,
+            tolerance=0.05,
+            reason=_PADDED,
+        )
     return Unknown(method=method, reason=f"modelopt format {algorithm or '?'} is not modelled")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from vlogcheck.budget.weights._build import Builder
+if TYPE_CHECKING:
+    from vlogcheck.budget.weights._build import Builder
 
 __all__ = ["Ssm", "delta_net", "kimi_delta", "mamba1", "mamba2", "short_conv"]
 
@@ -42,7 +44,7 @@ class Ssm:
 
 
 def mamba1(build: Builder, sizes: Ssm) -> None:
-    """A Mamba-1 mixer (mamba_mixer.py); its projections are never quantised."""
+    """Add a Mamba-1 mixer (mamba_mixer.py); its projections are never quantised."""
     inner = build.cut(sizes.inner, "Mamba width")
     build.add(_PART, inner * sizes.kernel)
     if sizes.conv_bias:
@@ -61,7 +63,7 @@ def mamba1(build: Builder, sizes: Ssm) -> None:
 
 
 def mamba2(build: Builder, sizes: Ssm, *, name: str = "mamba") -> None:
-    """A Mamba-2 mixer (mamba_mixer2.py); groups that do not divide over the ranks are copied to each."""
+    """Add a Mamba-2 mixer (mamba_mixer2.py); groups that do not divide over the ranks are copied to each."""
     tp = build.share.tp
     inner = build.cut(sizes.inner, "Mamba width")
     heads = build.cut(sizes.heads, "Mamba heads")
@@ -87,9 +89,17 @@ def mamba2(build: Builder, sizes: Ssm, *, name: str = "mamba") -> None:
 
 
 def delta_net(
-    build: Builder, hidden: int, *, key_heads: int, value_heads: int, key_dim: int, value_dim: int, kernel: int, interleaved: bool
-) -> None:  # fmt: skip
-    """A gated delta net (Qwen3-Next, Qwen3.5): fused projections, one convolution, an output norm per value head."""
+    build: Builder,
+    hidden: int,
+    *,
+    key_heads: int,
+    value_heads: int,
+    key_dim: int,
+    value_dim: int,
+    kernel: int,
+    interleaved: bool,
+) -> None:
+    """Add a gated delta net (Qwen3-Next, Qwen3.5): fused projections, one convolution, a norm per value head."""
     keys, values = key_heads * key_dim, value_heads * value_dim
     conv = build.cut(2 * keys + values, "delta-net convolution")
     heads = build.cut(value_heads, "delta-net value heads")
@@ -121,7 +131,7 @@ def kimi_delta(build: Builder, hidden: int, *, heads: int, head: int, kernel: in
 
 
 def short_conv(build: Builder, hidden: int, *, inner: int, kernel: int, bias: bool) -> None:
-    """A gated short convolution (LFM2)."""
+    """Add a gated short convolution (LFM2)."""
     mine = build.cut(inner, "convolution width")
     build.add(_PART, mine * kernel)
     if bias:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import ModelConfigError
-from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.weights._attention import per_layer
-from vlogcheck.budget.weights._build import Builder
-from vlogcheck.budget.weights._traits import Traits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.budget.weights._build import Builder
+    from vlogcheck.budget.weights._traits import Traits
 
 __all__ = ["Mixture", "dense", "is_sparse", "mixture", "moe"]
 
 
 def dense(
-    build: Builder, model: ModelConfig, traits: Traits, inner: int, *, hidden: int | None = None, part: str = "mlp", name: str = "mlp"
+    build: Builder,
+    model: ModelConfig,
+    traits: Traits,
+    inner: int,
+    *,
+    hidden: int | None = None,
+    part: str = "mlp",
+    name: str = "mlp",
 ) -> None:
-    """A dense feed-forward layer: gate and up fused where gated, then down."""
+    """Add a dense feed-forward layer: gate and up fused where gated, then down."""
     hidden = model.hidden_size if hidden is None else hidden
     if traits.gated:
         build.column(
@@ -48,7 +59,7 @@ class Mixture:
 
 
 def mixture(model: ModelConfig) -> Mixture | None:
-    """The mixture a model's sparse layers hold, ``None`` for dense models."""
+    """Return the mixture a model's sparse layers hold, ``None`` for dense models."""
     count = model.num_experts
     if count <= 0:
         return None
@@ -60,7 +71,10 @@ def mixture(model: ModelConfig) -> Mixture | None:
             raise ModelConfigError("config lacks 'moe_intermediate_size'")
         inner = found[0]
     stated = values.integer(
-        "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim"
+        "shared_expert_intermediate_size",
+        "moe_shared_expert_intermediate_size",
+        "shared_intermediate_size",
+        "share_expert_dim",
     )
     shared = stated if stated is not None else model.num_shared_experts * inner
     return Mixture(count, inner, shared)
@@ -74,7 +88,9 @@ def is_sparse(model: ModelConfig, layer: int) -> bool:
     kinds = values.strings("mlp_layer_types")
     if kinds is not None and layer < len(kinds):
         return kinds[layer] == "sparse"
-    flags = values.items("is_moe_layer", "moe_layer_freq") if isinstance(model.text.get("moe_layer_freq"), list) else None
+    flags = (
+        values.items("is_moe_layer", "moe_layer_freq") if isinstance(model.text.get("moe_layer_freq"), list) else None
+    )
     if flags is not None and layer < len(flags):
         return bool(flags[layer])
     if isinstance(model.text.get("moe_layers"), list):
@@ -99,10 +115,16 @@ def is_sparse(model: ModelConfig, layer: int) -> bool:
 
 
 def moe(
-    build: Builder, model: ModelConfig, traits: Traits, sizes: Mixture, *, hidden: int | None = None, name: str = "mlp",
+    build: Builder,
+    model: ModelConfig,
+    traits: Traits,
+    sizes: Mixture,
+    *,
+    hidden: int | None = None,
+    name: str = "mlp",
     order: Sequence[str] = ("router", "shared", "experts"),
-) -> None:  # fmt: skip
-    """A mixture-of-experts layer: router on every rank, shared expert cut over ranks, routed experts cut or dealt out."""
+) -> None:
+    """Add a mixture: router on every rank, shared expert cut over ranks, routed experts cut or dealt out."""
     hidden = model.hidden_size if hidden is None else hidden
     for what in order:
         if what == "router":
@@ -116,9 +138,13 @@ def moe(
             if traits.shared_gate:
                 build.plain("mlp", hidden, 1)
             inner = traits if traits.shared_bias is None else replace(traits, mlp_bias=traits.shared_bias)
-            dense(build, model, inner, sizes.shared, hidden=hidden, part="shared_experts", name=f"{name}.shared_experts")
+            dense(
+                build, model, inner, sizes.shared, hidden=hidden, part="shared_experts", name=f"{name}.shared_experts"
+            )
         elif what == "experts":
-            build.experts(sizes.count, hidden, sizes.inner, gated=traits.gated, bias=traits.expert_bias, name=f"{name}.experts")
+            build.experts(
+                sizes.count, hidden, sizes.inner, gated=traits.gated, bias=traits.expert_bias, name=f"{name}.experts"
+            )
 
 
 def width(model: ModelConfig, layer: int) -> int:

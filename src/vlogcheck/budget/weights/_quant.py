@@ -1,14 +1,18 @@
 """Bytes of a quantised layer, by method.
 
-Each scheme answers two questions in exact integers: the tensors of a linear layer and the tensors of a layer's routed experts.
-Layouts follow ``vllm/model_executor/layers/quantization`` (0.8.5 to 0.33); what kernels repack after loading is not in them.
+Each scheme answers two questions in exact integers: the tensors of a linear layer and the tensors of a layer's
+routed experts. Layouts follow ``vllm/model_executor/layers/quantization`` (0.8.5 to 0.33); what kernels repack after
+loading is not in them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["PLAIN", "BlockFp8", "Grouped", "Mxfp4", "PerTensor", "Scheme", "Unknown"]
 
@@ -37,11 +41,10 @@ class Scheme:
     cache_scales: bool = False
     tolerance: float = 0.005
     reason: str = "16-bit weights: parameters are exact, allocator rounding and caches are modelled"
-    covers_head: bool = False
 
     def covers(self, name: str, pieces: Sequence[str] = ()) -> bool:
         """Whether the module of that name is quantised."""
-        stem, _, last = name.rpartition(".")
+        stem = name.rpartition(".")[0]
         names = [name, *(f"{stem}.{piece}" for piece in pieces)]
         names += [f"{name}.{piece}" for piece in pieces]
         return not any(self._matches(pattern, candidate) for pattern in self.skipped for candidate in names)
@@ -55,13 +58,15 @@ class Scheme:
             return True
         if "*" in pattern:
             return _search(".*".join(re.escape(bit) for bit in pattern.split("*")), name)
-        return self.substring and pattern in name or name.startswith(f"{pattern}.")
+        return (self.substring and pattern in name) or name.startswith(f"{pattern}.")
 
     def linear(self, n_in: int, outs: Sequence[int], item: int) -> list[int]:
         """Tensor sizes in bytes of a linear layer with ``n_in`` inputs and these fused outputs."""
         return [n_in * sum(outs) * item]
 
-    def experts(self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False) -> list[int]:
+    def experts(
+        self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False
+    ) -> list[int]:
         """Tensor sizes in bytes of ``count`` experts; ``shards`` is 2 for gated experts, 1 otherwise."""
         sizes = [count * shards * inner * hidden * item]
         if bias:
@@ -73,7 +78,7 @@ class Scheme:
 
 
 def _tail(name: str) -> str:
-    """The name from ``layers.`` on: wrappers put different words before it in checkpoints and in vLLM."""
+    """Return the name from ``layers.`` on: wrappers put different words before it in checkpoints and in vLLM."""
     index = name.find("layers.")
     return name[index:] if index >= 0 else name
 
@@ -92,7 +97,7 @@ PLAIN = Scheme()
 
 @dataclass(frozen=True)
 class BlockFp8(Scheme):
-    """8-bit floats with one scale per tile (DeepSeek, Qwen3-FP8): 1 byte a weight, a scale per tile of every fused shard."""
+    """8-bit floats with one scale per tile of every fused shard (DeepSeek, Qwen3-FP8)."""
 
     rows: int = 128
     columns: int = 128
@@ -103,7 +108,9 @@ class BlockFp8(Scheme):
         scales = sum(_ceil(out, self.rows) for out in outs) * _ceil(n_in, self.columns)
         return [n_in * sum(outs), scales * self.scale_item]
 
-    def experts(self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False) -> list[int]:
+    def experts(
+        self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False
+    ) -> list[int]:
         """See :meth:`Scheme.experts`."""
         first = shards * _ceil(inner, self.rows) * _ceil(hidden, self.columns)
         second = _ceil(hidden, self.rows) * _ceil(inner, self.columns)
@@ -129,7 +136,9 @@ class PerTensor(Scheme):
             sizes.append(len(outs) * 4)
         return sizes
 
-    def experts(self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False) -> list[int]:
+    def experts(
+        self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False
+    ) -> list[int]:
         """See :meth:`Scheme.experts`."""
         first, second = (shards * inner, hidden) if self.channel else (shards, 1)
         sizes = [count * shards * inner * hidden, count * hidden * inner]
@@ -180,7 +189,9 @@ class Grouped(Scheme):
             sizes.append(self.global_scale * len(outs))
         return sizes
 
-    def experts(self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False) -> list[int]:
+    def experts(
+        self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False
+    ) -> list[int]:
         """See :meth:`Scheme.experts`."""
         sizes: list[int] = []
         for n_in, n_out in ((hidden, shards * inner), (inner, hidden)):
@@ -197,7 +208,9 @@ class Mxfp4(Scheme):
     width_multiple: int = 32
     hidden_multiple: int = 32
 
-    def experts(self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False) -> list[int]:
+    def experts(
+        self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False
+    ) -> list[int]:
         """See :meth:`Scheme.experts`."""
         inner = _ceil(inner, self.width_multiple) * self.width_multiple
         hidden = _ceil(hidden, self.hidden_multiple) * self.hidden_multiple

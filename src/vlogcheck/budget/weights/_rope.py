@@ -1,17 +1,20 @@
 """Bytes of the rotary cos/sin caches, which layers share and which count as weights in vLLM's log line.
 
-The cache has a row per position *of the model*, not of ``--max-model-len``. Source: ``layers/rotary_embedding`` (0.8.5 to 0.33).
+The cache has a row per position *of the model*, not of ``--max-model-len``. Source: ``layers/rotary_embedding``
+(0.8.5 to 0.33).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck.budget._values import Values
-from vlogcheck.budget.model import ModelConfig
-from vlogcheck.budget.weights._build import Builder
-from vlogcheck.budget.weights._traits import Traits
+
+if TYPE_CHECKING:
+    from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.budget.weights._build import Builder
+    from vlogcheck.budget.weights._traits import Traits
 
 __all__ = ["rope_cache"]
 
@@ -54,7 +57,7 @@ def _nested(model: ModelConfig) -> bool:
 
 
 def _parameters(model: ModelConfig, kind: str | None) -> Values:
-    """The rope settings of one layer kind, flat."""
+    """Return the rope settings of one layer kind, flat."""
     data: Mapping[str, Any] = model.rope.data
     inner = data.get(kind) if kind is not None else None
     if isinstance(inner, Mapping):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from vlogcheck.budget._values import ModelConfigError
-from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.weights._attention import gqa, per_layer
 from vlogcheck.budget.weights._build import Builder, NotModelled
 from vlogcheck.budget.weights._mlp import Mixture, dense, is_sparse, moe, width
-from vlogcheck.budget.weights._traits import Traits
+
+if TYPE_CHECKING:
+    from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.budget.weights._traits import Traits
 
 __all__ = ["gemma4_layer", "llama4_layer"]
 
@@ -19,7 +23,14 @@ def llama4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
     if inner is None:
         raise ModelConfigError("config lacks 'intermediate_size'")
     if model.num_experts > 0 and is_sparse(model, index):
-        moe(build, model, traits, Mixture(model.num_experts, inner, inner), name="feed_forward", order=("router", "experts", "shared"))
+        moe(
+            build,
+            model,
+            traits,
+            Mixture(model.num_experts, inner, inner),
+            name="feed_forward",
+            order=("router", "experts", "shared"),
+        )
     else:
         dense(build, model, traits, model.values.integer("intermediate_size_mlp") or inner, name="feed_forward")
     for _ in range(2):
@@ -27,7 +38,7 @@ def llama4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
 
 
 def gemma4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
-    """Gemma 4: head sizes per layer kind, layers that reuse earlier keys, inputs per layer, optional mixture beside the MLP."""
+    """Gemma 4: head sizes per layer kind, layers that reuse earlier keys, inputs per layer."""
     values = model.values
     kinds = model.layer_types
     full = kinds is not None and index < len(kinds) and kinds[index] == "full_attention"
@@ -38,7 +49,15 @@ def gemma4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
     shared = values.integer("num_kv_shared_layers") or 0
     reuses = shared > 0 and index >= model.num_layers - shared
     hidden = model.hidden_size
-    _gemma4_attention(build, model, traits, index, head, per_layer(model, "num_key_value_heads", index, kv_heads or model.num_kv_heads), reuses=reuses)
+    _gemma4_attention(
+        build,
+        model,
+        traits,
+        index,
+        head,
+        per_layer(model, "num_key_value_heads", index, kv_heads or model.num_kv_heads),
+        reuses=reuses,
+    )
     inner = width(model, index) * (2 if reuses and values.flag("use_double_wide_mlp") else 1)
     dense(build, model, traits, inner)
     for _ in range(4):
@@ -53,7 +72,9 @@ def gemma4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
         build.norm(hidden)
 
 
-def _gemma4_attention(build: Builder, model: ModelConfig, traits: Traits, index: int, head: int, kv_heads: int, *, reuses: bool) -> None:
+def _gemma4_attention(
+    build: Builder, model: ModelConfig, traits: Traits, index: int, head: int, kv_heads: int, *, reuses: bool
+) -> None:
     if not reuses:
         gqa(build, model, traits, index, head=head, kv_heads=kv_heads)
         return

@@ -1,20 +1,35 @@
 """Tensors of the image and audio towers of multimodal models, by kind of tower.
 
-A tower is cut over the tensor-parallel ranks unless ``--mm-encoder-tp-mode data`` copies it to each. It is not quantised here:
-published quantised checkpoints keep their towers in 16 bit.
+A tower is cut over the tensor-parallel ranks unless ``--mm-encoder-tp-mode data`` copies it to each. It is not
+quantised here: published quantised checkpoints keep their towers in 16 bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from vlogcheck.budget._values import Values
 from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.weights._build import Builder, Share
 from vlogcheck.budget.weights._quant import PLAIN
 
-__all__ = ["Tower", "clip", "internvit", "llama4_vision", "no_tower", "pixtral", "qwen2_5_vision", "qwen2_vision", "qwen3_vision", "siglip_gemma3", "siglip_paligemma"]
+if TYPE_CHECKING:
+    from vlogcheck.budget._values import Values
+
+__all__ = [
+    "Tower",
+    "clip",
+    "internvit",
+    "llama4_vision",
+    "no_tower",
+    "pixtral",
+    "qwen2_5_vision",
+    "qwen2_vision",
+    "qwen3_vision",
+    "siglip_gemma3",
+    "siglip_paligemma",
+]
 
 #: Adds a tower and its projector to the language model of the given width.
 Tower = Callable[[Builder, ModelConfig], None]
@@ -23,7 +38,7 @@ _V = "vision"
 
 
 def no_tower(build: Builder, model: ModelConfig) -> None:
-    """A text-only model."""
+    """Add a text-only model."""
 
 
 def _config(model: ModelConfig) -> Values:
@@ -31,10 +46,21 @@ def _config(model: ModelConfig) -> Values:
 
 
 def _blocks(
-    build: Builder, count: int, hidden: int, inner: int, *, heads: int, gated: bool = False, qkv_bias: bool = True, o_bias: bool = True,
-    mlp_bias: bool = True, norm: str = "layer", norms: int = 2, scales: bool = False,
-) -> None:  # fmt: skip
-    """The transformer blocks of a tower; all heads have keys and values of their own."""
+    build: Builder,
+    count: int,
+    hidden: int,
+    inner: int,
+    *,
+    heads: int,
+    gated: bool = False,
+    qkv_bias: bool = True,
+    o_bias: bool = True,
+    mlp_bias: bool = True,
+    norm: str = "layer",
+    norms: int = 2,
+    scales: bool = False,
+) -> None:
+    """Add the transformer blocks of a tower; all heads have keys and values of their own."""
     build.cut(heads, "vision heads")
     for _ in range(count):
         build.column(_V, "attn.qkv", hidden, [hidden, hidden, hidden], bias=qkv_bias)
@@ -60,9 +86,12 @@ def _siglip(build: Builder, vision: Values) -> int:
     patches = _patches(vision)
     build.add(_V, patches * hidden)
     _blocks(
-        build, vision.need("num_hidden_layers"), hidden, vision.need("intermediate_size"),
+        build,
+        vision.need("num_hidden_layers"),
+        hidden,
+        vision.need("intermediate_size"),
         heads=vision.need("num_attention_heads", minimum=1),
-    )  # fmt: skip
+    )
     build.norm(hidden, "layer", _V)
     build.buffer(_V, 8 * patches)
     return hidden
@@ -96,7 +125,11 @@ def clip(build: Builder, model: ModelConfig) -> None:
     build.add(_V, patches * hidden)
     build.norm(hidden, "layer", _V)
     _blocks(
-        build, count, hidden, vision.integer("intermediate_size") or 4096, heads=vision.integer("num_attention_heads", minimum=1) or 16
+        build,
+        count,
+        hidden,
+        vision.integer("intermediate_size") or 4096,
+        heads=vision.integer("num_attention_heads", minimum=1) or 16,
     )
     if count == layers:
         build.norm(hidden, "layer", _V)
@@ -114,9 +147,17 @@ def pixtral(build: Builder, model: ModelConfig) -> None:
     build.plain(_V, (vision.integer("num_channels") or 3) * patch * patch, hidden)
     build.norm(hidden, "rms", _V)
     _blocks(
-        build, vision.need("num_hidden_layers"), hidden, vision.need("intermediate_size"), gated=True, qkv_bias=False, o_bias=False,
-        mlp_bias=False, norm="rms", heads=vision.need("num_attention_heads", minimum=1),
-    )  # fmt: skip
+        build,
+        vision.need("num_hidden_layers"),
+        hidden,
+        vision.need("intermediate_size"),
+        gated=True,
+        qkv_bias=False,
+        o_bias=False,
+        mlp_bias=False,
+        norm="rms",
+        heads=vision.need("num_attention_heads", minimum=1),
+    )
     merge = model.outer.integer("spatial_merge_size", minimum=1)
     if merge is not None:
         build.norm(hidden, "rms", _V)
@@ -148,7 +189,7 @@ def llama4_vision(build: Builder, model: ModelConfig) -> None:
 
 
 def _qwen_rope(build: Builder, head: int) -> None:
-    """The towers' rotary table of 8192 positions, kept in the model's type from 0.13 on."""
+    """Add the towers' rotary table of 8192 positions, kept in the model's type from 0.13 on."""
     if build.release.since("0.13.0"):
         build.buffer(_V, 8192 * (head // 2) * build.item)
     else:
@@ -197,7 +238,9 @@ def qwen3_vision(build: Builder, model: ModelConfig) -> None:
 
 def _patch(vision: Values) -> int:
     patch = vision.need("patch_size", "spatial_patch_size", minimum=1)
-    return (vision.integer("in_channels", "in_chans") or 3) * (vision.integer("temporal_patch_size") or 2) * patch * patch
+    return (
+        (vision.integer("in_channels", "in_chans") or 3) * (vision.integer("temporal_patch_size") or 2) * patch * patch
+    )
 
 
 def _merger(build: Builder, wide: int, out: int, *, inner: int | None = None) -> None:
@@ -220,9 +263,15 @@ def internvit(build: Builder, model: ModelConfig) -> None:
     if vision.flag("qk_normalization"):
         build.add(_V, 2 * hidden * vision.need("num_hidden_layers"))
     _blocks(
-        build, vision.need("num_hidden_layers"), hidden, vision.need("intermediate_size"), heads=heads, norm=norm, scales=True,
+        build,
+        vision.need("num_hidden_layers"),
+        hidden,
+        vision.need("intermediate_size"),
+        heads=heads,
+        norm=norm,
+        scales=True,
         qkv_bias=vision.flag("qkv_bias", default=True),
-    )  # fmt: skip
+    )
     ratio = model.outer.number("downsample_ratio") or 0.5
     wide = hidden * int(1 / ratio) ** 2
     build.norm(wide, "layer", _V)
