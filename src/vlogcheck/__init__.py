@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from vlogcheck.budget.model import ModelConfigError
     from vlogcheck.expect import Expectation, ExpectationError
     from vlogcheck.files import LogFileError
+    from vlogcheck.live import awatch, watch
     from vlogcheck.registry import Finding, Severity, Skipped
     from vlogcheck.scan import Parser, parse_lines
     from vlogcheck.startup import Startup
@@ -31,9 +32,11 @@ __all__ = [
     "Severity",
     "Skipped",
     "Startup",
+    "awatch",
     "check",
     "parse",
     "parse_lines",
+    "watch",
 ]
 
 _HOME = {
@@ -48,9 +51,11 @@ _HOME = {
     "Severity": "registry",
     "Skipped": "registry",
     "Startup": "startup",
+    "awatch": "live",
     "check": "api",
     "parse": "api",
     "parse_lines": "scan",
+    "watch": "live",
 }
 
 

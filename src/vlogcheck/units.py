@@ -175,24 +175,25 @@ class GiB(float):
         return self.text if self.unit == GIB else repr(float(self))
 
 
-def parse_size(text: str) -> Interval:
+def parse_size(text: str, *, signed: bool = False) -> Interval:
     """Return the bytes meant by a size with its unit: `15.4GiB`, `65520MiB`, `64GB`, `262144`, `256KiB`.
 
     A value with decimals is an interval of its rounding; a whole number is exact. A bare number is bytes; single
-    letters are binary (`4G` is 4 GiB) as in `docker` and `nvidia-smi`. Raises `SizeError` with a message for people.
+    letters are binary (`4G` is 4 GiB) as in `docker` and `nvidia-smi`. A negative size is an error unless `signed`. Raises `SizeError` with a message for people.
     """
     match = _SIZE.fullmatch(text)
     if match is None or match[4].lower() not in _UNITS:
         raise SizeError(f"{text!r} is not a size: give a number with B, KiB, MiB, GiB, TiB, KB, MB, GB or TB")
-    if match[1] == "-":
+    negative = match[1] == "-"
+    if negative and not signed:
         raise SizeError(f"{text!r} is negative: a size is at least 0")
     unit = _UNITS[match[4].lower()]
     whole = match[2].replace(",", "").replace("_", "")
     if match[3] is None:
-        return Interval.exactly(int(whole) * unit)
+        return Interval.exactly(-int(whole) * unit if negative else int(whole) * unit)
     if unit == 1:
         raise SizeError(f"{text!r} is not a size: bytes are whole (say GiB if you mean it)")
-    return decimal_interval(f"{whole}.{match[3]}", unit)
+    return decimal_interval(f"{'-' if negative else ''}{whole}.{match[3]}", unit)
 
 
 def format_gib(value: int | float) -> str:

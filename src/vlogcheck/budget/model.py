@@ -41,7 +41,7 @@ _UNSCALED_ROPE = frozenset({"su", "longrope", "llama3", "mrope", "default"})
 _YARN = frozenset({"yarn", "deepseek_yarn"})
 
 #: From here on a YaRN model's length is taken as stated instead of being stretched again.
-_YARN_AS_STATED = "0.31.0"
+_YARN_AS_STATED = "0.30.0"
 
 _FALCON_TYPES = frozenset({"falcon", "RefinedWeb", "RefinedWebModel"})
 

@@ -1,0 +1,124 @@
+"""Many logs at once: all cores, flat memory, a table at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Summary", "check_many", "table"]
+
+_ORDER = {"error": 0, "fail": 1, "inconclusive": 2, "pass": 3}
+
+
+class Summary(NamedTuple):
+    """One log's verdict, small enough to keep thousands."""
+
+    path: str
+    verdict: str
+    """`pass`, `fail`, `inconclusive`, or `error` for a log that cannot be read."""
+    exit_code: int
+    version: str | None
+    model: str | None
+    concurrency: float | None
+    """Requests at once that the log promises (lower bound)."""
+    context: int | None
+    code: str | None
+    """The worst finding."""
+    line: int | None
+    message: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary for JSON."""
+        return self._asdict()
+
+
+_INQUIRY: Any = None
+
+
+def _begin(arguments: dict[str, Any]) -> None:
+    """Prepare a worker process: what is asked is made once."""
+    global _INQUIRY
+    from vlogcheck.api import Inquiry
+
+    _INQUIRY = Inquiry(**arguments)
+
+
+def _one(paths: tuple[str, ...]) -> Summary:
+    return summarise(paths, _INQUIRY)
+
+
+def summarise(paths: Sequence[str], inquiry: Any) -> Summary:
+    """Check one log (several paths are its rotated parts) and keep what the table needs."""
+    from vlogcheck.api import read
+    from vlogcheck.context import ConcurrencyCeiling
+    from vlogcheck.registry import Missing
+
+    name = paths[0] if len(paths) == 1 else f"{paths[-1]} (+{len(paths) - 1})"
+    try:
+        report = inquiry.report(read(list(paths)))
+    except OSError as error:
+        return Summary(name, "error", 2, None, None, None, None, None, None, str(error))
+    context = report.contexts[-1] if report.contexts else None
+    ceiling = None
+    if context is not None:
+        try:
+            ceiling = context.get(ConcurrencyCeiling)
+        except Missing:
+            ceiling = None
+    worst = report.findings[0] if report.findings else None
+    return Summary(
+        path=name, verdict=report.verdict, exit_code=report.exit_code,
+        version=context.startup.version if context else None, model=context.startup.model if context else None,
+        concurrency=round(float(ceiling.lo), 2) if ceiling else None, context=ceiling.context if ceiling else None,
+        code=worst.code if worst else None, line=worst.line if worst else None,
+        message=worst.message if worst else report.inconclusive,
+    )  # fmt: skip
+
+
+def check_many(
+    logs: Iterable[Sequence[str]], arguments: dict[str, Any], *, jobs: int | None = None,
+    on_done: Callable[[Summary], None] | None = None,
+) -> Iterator[Summary]:  # fmt: skip
+    """Yield a summary for each log, in the order given. `arguments` are those of `Inquiry`; `jobs` defaults to the cores."""
+    work = [tuple(paths) for paths in logs]
+    count = min(jobs or os.cpu_count() or 1, len(work))
+    if count <= 1:
+        from vlogcheck.api import Inquiry
+
+        inquiry = Inquiry(**arguments)
+        results: Iterable[Summary] = (summarise(paths, inquiry) for paths in work)
+        yield from _told(results, on_done)
+        return
+    from multiprocessing import get_context
+
+    # Workers are started afresh, not forked: a library must not copy its caller's threads and files.
+    with get_context("spawn").Pool(count, _begin, (arguments,)) as pool:
+        yield from _told(pool.imap(_one, work, chunksize=max(1, min(16, len(work) // (8 * count)))), on_done)
+
+
+def _told(results: Iterable[Summary], on_done: Callable[[Summary], None] | None) -> Iterator[Summary]:
+    for result in results:
+        if on_done is not None:
+            on_done(result)
+        yield result
+
+
+def table(summaries: Iterable[Summary]) -> list[str]:
+    """Return the table for people, worst first."""
+    ranked = sorted(summaries, key=lambda s: (_ORDER[s.verdict], s.path))
+    header = ("verdict", "log", "vLLM", "ceiling", "finding")
+    rows = [header]
+    for item in ranked:
+        ceiling = "–" if item.concurrency is None else f"{item.concurrency:,.2f} × {item.context:,}"
+        where = f"{item.path}:{item.line}" if item.line else item.path
+        finding = " ".join(part for part in (item.code, item.message) if part)
+        rows.append((item.verdict, where, item.version or "–", ceiling, finding))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    out = ["  ".join([*(f"{cell:<{widths[i]}}" for i, cell in enumerate(row[:4])), row[4]]).rstrip() for row in rows]
+    counts: dict[str, int] = {}
+    for item in ranked:
+        counts[item.verdict] = counts.get(item.verdict, 0) + 1
+    out.append("")
+    out.append(", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()) or "no logs")
+    return out
