@@ -1,8 +1,8 @@
 """Why a start-up failed, or why a server that was ready died: one root cause out of all that a failing vLLM prints.
 
-A failure is printed many times: once per rank, in each traceback of the chain, and again by the processes that noticed
-it. The root is the first message that states a cause; what only says that somebody else is gone never is, while there is
-one.
+A failure is printed many times: once per rank, in each traceback of the chain, and again by the processes that
+noticed it. The root is the first message that states a cause; what only says that somebody else is gone never is, while
+there is one.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from vlogcheck.records import (
     GraphModeUnsupported,
     HostAllocationFailed,
     InvalidKVCacheSpace,
+    KVCacheMemory,
     KVCacheRequestTooLarge,
     KVCacheTokensTooFew,
     KVCacheTooSmall,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from vlogcheck.startup import Startup
     from vlogcheck.template import Record
 
-__all__ = ["FRAME_LINES", "Failure", "Outcome", "failure_of", "outcome", "phase_of", "stop_of", "survived"]
+__all__ = ["FRAME_LINES", "Failure", "Outcome", "failure_of", "outcome", "phase_of", "reason", "stop_of", "survived"]
 
 FRAME_LINES = 400
 """Lines in which a traceback's frames are looked for above the error they belong to."""
@@ -143,6 +144,35 @@ class Outcome(NamedTuple):
 def outcome(startup: Startup) -> Outcome:
     """Return how a start-up went, from its lines alone."""
     return Outcome(failure_of(startup), stop_of(startup), tuple(survived(startup)))
+
+
+def reason(startup: Startup) -> str:
+    """Return in a few words how a start-up that did not come to its end ended, with its numbers."""
+    failure = failure_of(startup)
+    if failure is None:
+        asked = stop_of(startup) is not None
+        return f"told to stop while {startup.phase}" if asked else f"ended while {startup.phase} without a word"
+    record = failure.record
+    if isinstance(record, FreeMemoryTooLow):
+        return f"{record.free_gib} of {record.total_gib} GiB free, {record.requested_gib} asked for"
+    if isinstance(record, KVCacheTooSmall):
+        return f"{record.available_gib} GiB of KV cache, {record.needed_gib} needed"
+    if isinstance(record, KVCacheTokensTooFew):
+        return f"KV cache of {record.tokens:,} tokens, {record.max_model_len:,} needed"
+    if isinstance(record, (NoKVCacheMemory, AutoFitImpossible)):
+        left = min((r.gib for r in startup.all(KVCacheMemory)), default=None)
+        return "nothing left for the KV cache" + (f" ({left} GiB)" if left is not None else "")
+    if isinstance(record, OutOfMemory):
+        return f"out of device memory while {failure.phase}"
+    if isinstance(record, Raised):
+        return f"{record.error}{record.ending}: {record.text}"[:120]
+    words = {
+        "refusal": "refused",
+        "option": "option refused",
+        "host": "host memory or killed",
+        "died": "a process died",
+    }
+    return f"{words.get(failure.kind, failure.kind)} while {failure.phase}"
 
 
 def stop_of(startup: Startup) -> Record | None:

@@ -143,10 +143,12 @@ class Recogniser:
             values = record.complete(template.read({k: v for k, v in groups.items() if v is not None}))
         except (ValueError, KeyError, OverflowError):
             return None  # a number too long or a payload out of shape: the line stays unrecognised
-        return record(
+        made = record(
             line=line.number, time=line.time or line.wrapper_time, level=line.level, process=line.process, pid=line.pid,
             rank=line.rank, source=line.source, wrapper_time=line.wrapper_time, container=line.container, **values,
         )  # fmt: skip
+        made.__dict__["template"] = template
+        return made
 
 
 def _key(line: LogLine) -> tuple[Any, ...]:

@@ -346,6 +346,8 @@ class Record:
     """What the wrapper says the line came from: container, pod, unit or task."""
     path: str | None = None
     """The file of a set of several that the line stands in."""
+    template: ClassVar[Template | None] = None
+    """The wording that was recognised; None for a record made otherwise."""
 
     templates: ClassVar[tuple[Template, ...]] = ()
     since: ClassVar[str] = ""
@@ -399,7 +401,7 @@ class Record:
         return hash((type(self), self.line, self.process, self.pid))
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        values = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items() if name != "template")
         return f"{type(self).__name__}({values})"
 
     @classmethod

@@ -62,7 +62,7 @@ def _free(failure: Failure, context: Context) -> Finding:
         expected=f"{record.requested_gib} GiB free (utilization {record.gpu_memory_utilization:g} of"
         f" {record.total_gib} GiB)",
         observed=f"{record.free_gib} GiB free",
-        remedy=f"find who holds {used:.2f} GiB of the card (nvidia-smi, rocm-smi, npu-smi) or wait until the driver"
+        remedy=f"find who holds {used:.2f} GiB (nvidia-smi, rocm-smi, npu-smi; top on CPUs) or wait until the driver"
         " has given"
         f" it back, then start again; as it is, --gpu-memory-utilization {share:.2f} is the largest that starts",
         explanation="memory shared with the host: its page cache counts as used, so this need not be another process"

@@ -59,7 +59,7 @@ def _gib(failure: Failure, record: KVCacheTooSmall, context: Context) -> Finding
     return Finding(
         f"refused to start: one request of {record.max_model_len:,} tokens needs {record.needed_gib} GiB of KV"
         " cache, there are"
-        f" {record.available_gib}{ranks_text(failure)}",
+        f" {record.available_gib} GiB{ranks_text(failure)}",
         line=record.line,
         expected=f"at least {record.needed_gib} GiB for the KV cache",
         observed=f"{record.available_gib} GiB",

@@ -55,7 +55,8 @@ def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Findin
     elif isinstance(record, ProcessKilled):
         observed = "killed by signal 9 (exit code 137), by whom the log does not say"
         remedy = f"look for the kernel's word (dmesg | grep -i 'out of memory', the container's OOMKilled): {_HOST}"
-        message = f"the process was killed {when}: nearly always the host's memory"
+        suspect = "perhaps by the host's memory" if failure.after_ready else "nearly always the host's memory"
+        message = f"the process was killed {when}: {suspect}"
     elif isinstance(record, OOMKilled):
         size = f", which held {record.resident_gib:.2f} GiB" if record.resident_gib is not None else ""
         observed = f"the kernel or the container ended {record.name or 'a process'}{size}"
@@ -70,4 +71,6 @@ def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Findin
     yield Finding(
         message, line=record.line, expected="host memory for the server's processes", observed=observed, remedy=remedy,
         explanation=need,
+        # A server that served may as well have been killed by hand; one that was starting hardly ever is.
+        severity=Severity.WARNING if isinstance(record, ProcessKilled) and failure.after_ready else None,
     )  # fmt: skip

@@ -21,7 +21,7 @@ def failed_for_another_reason(outcome: Outcome) -> Iterator[Finding]:
     record = failure.record
     error = ""
     if isinstance(record, Raised):
-        error = f"{record.error}: {record.text}" if record.error else record.text
+        error = f"{record.error}{record.ending}: {record.text}"
     elif isinstance(record, WorkerFailed):
         error = record.error or ""
     what = "the engine failed" if failure.after_ready else "the start-up failed"

@@ -11,7 +11,9 @@ class Raised(Record):
     """An error was raised whose text is no record of its own; whether it was handled, the line does not say."""
 
     error: Word
-    """Class of the error with its module, without the ending `Error` or `Exception`."""
+    """Class of the error with its module, without its ending."""
+    ending: Word
+    """`Error` or `Exception`: how the class's name ends."""
     text: str
     """What it says."""
 
@@ -22,6 +24,7 @@ class Raised(Record):
             source="python",
             example="OSError: [Errno 98] Address already in use",
             wraps="text",
+            values={"ending": "Error"},
         ),
         Template(
             "{error}Exception: {text}",
@@ -29,6 +32,7 @@ class Raised(Record):
             source="python",
             example="ray.exceptions.ChannelException: the channel is closed",
             wraps="text",
+            values={"ending": "Exception"},
         ),
         Template(
             "Exception: {text}",
@@ -36,7 +40,7 @@ class Raised(Record):
             source="python",
             example="Exception: the worker's memory of this is gone",
             wraps="text",
-            values={"error": ""},
+            values={"error": "", "ending": "Exception"},
         ),
     )
 

@@ -1,0 +1,50 @@
+"""VL004: a restart loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vlogcheck.context import LogFacts
+from vlogcheck.failures import failure_of, reason, stop_of
+from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.startup import Startup
+
+_SHOWN = 6
+
+
+@check("the server failed to start several times in a row", Severity.WARNING, per_log=True)
+def restart_loop(log: LogFacts) -> Iterator[Finding]:
+    """Flag two or more rounds of one server that did not come to their end, the last one among them."""
+    for rounds in servers(log):
+        failed: list[Startup] = []
+        for startup in reversed(rounds):
+            if startup.usable or stop_of(startup) is not None:
+                break
+            failed.insert(0, startup)
+        if len(failed) < 2:
+            continue
+        reasons = [reason(startup) for startup in failed]
+        same = len(set(reasons)) == 1
+        stated = sum(failure_of(startup) is not None for startup in failed)
+        shown = [f"line {s.first_line}: {why}" for s, why in zip(failed, reasons, strict=True)]
+        if len(shown) > _SHOWN:
+            shown = [*shown[: _SHOWN - 1], f"… {len(shown) - _SHOWN} more", shown[-1]]
+        yield Finding(
+            f"{failed[-1].model or 'the server'} failed to start {len(failed)} times in a row",
+            line=failed[-1].first_line,
+            expected="a start-up that comes to its end",
+            observed="; ".join(shown),
+            remedy="change an option before the next round: the numbers were the same each time"
+            if same
+            else "the numbers changed from round to round: if memory is being given back, a pause between the rounds"
+            " is enough",
+            severity=Severity.ERROR if stated > 1 else None,
+        )
+
+
+def servers(log: LogFacts) -> list[list[Startup]]:
+    """Return the start-ups of each server (container, model and release), in order."""
+    rounds: dict[tuple[str | None, ...], list[Startup]] = {}
+    for startup in log.startups:
+        rounds.setdefault((startup.container, startup.model, startup.version), []).append(startup)
+    return list(rounds.values())

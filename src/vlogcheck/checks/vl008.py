@@ -1,0 +1,48 @@
+"""VL008: wordings that the release in the log is not known to print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.startup import Startup
+
+_SHOWN = 4
+
+
+@check("wordings that the release in the log is not known to print", Severity.NOTE)
+def wording_outside_releases(startup: Startup) -> Iterator[Finding]:
+    """Flag vLLM's own messages whose wording belongs to other releases than the one the log names."""
+    if startup.version is None:
+        return
+    try:
+        version = Version(startup.version)
+    except InvalidVersion:
+        return
+    if version.is_prerelease or version.local:
+        return  # a nightly or a fork prints what its source has
+    foreign = [
+        record
+        for record in startup.records
+        if (wording := record.template) is not None
+        and wording.source == "vllm"
+        and version not in SpecifierSet(wording.versions)
+    ]
+    if not foreign:
+        return
+    names = list(
+        dict.fromkeys(f"{type(r).__name__} ({r.template.versions})" for r in foreign if r.template is not None)
+    )
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    yield Finding(
+        f"{len(foreign)} message{'s are' if len(foreign) != 1 else ' is'} worded as in other releases than {version}",
+        line=foreign[0].line,
+        expected=f"the wordings of {version}",
+        observed=shown,
+        remedy=f"check that line {foreign[0].line} comes from the same server: two servers may share this file, or"
+        " the server is"
+        " patched",
+    )
