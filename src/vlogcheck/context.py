@@ -56,6 +56,13 @@ class ConcurrencyCeiling(NamedTuple):
     """How it was computed, in words."""
 
     @property
+    def text(self) -> str:
+        """The bounds for people: the printed figure where they are only its rounding."""
+        if self.hi - self.lo <= Fraction(1, 50):
+            return f"{float((self.lo + self.hi) / 2):,.2f}"
+        return f"between {float(self.lo):,.2f} and {float(self.hi):,.2f}"
+
+    @property
     def capped(self) -> bool:
         """Whether max_num_seqs, not the KV cache, sets the ceiling."""
         return self.max_num_seqs is not None and self.max_num_seqs * self.engines < self.kv_lo

@@ -20,8 +20,8 @@ class Summary(NamedTuple):
     exit_code: int
     version: str | None
     model: str | None
-    concurrency: float | None
-    """Requests at once that the log promises (lower bound)."""
+    concurrency: str | None
+    """Requests at once that the log promises."""
     context: int | None
     code: str | None
     """The worst finding."""
@@ -70,7 +70,7 @@ def summarise(paths: Sequence[str], inquiry: Any) -> Summary:
     return Summary(
         path=name, verdict=report.verdict, exit_code=report.exit_code,
         version=context.startup.version if context else None, model=context.startup.model if context else None,
-        concurrency=round(float(ceiling.lo), 2) if ceiling else None, context=ceiling.context if ceiling else None,
+        concurrency=ceiling.text if ceiling else None, context=ceiling.context if ceiling else None,
         code=worst.code if worst else None, line=worst.line if worst else None,
         message=worst.message if worst else report.inconclusive,
     )  # fmt: skip
@@ -110,7 +110,7 @@ def table(summaries: Iterable[Summary]) -> list[str]:
     header = ("verdict", "log", "vLLM", "ceiling", "finding")
     rows = [header]
     for item in ranked:
-        ceiling = "–" if item.concurrency is None else f"{item.concurrency:,.2f} × {item.context:,}"
+        ceiling = "–" if item.concurrency is None else f"{item.concurrency} × {item.context:,}"
         where = f"{item.path}:{item.line}" if item.line else item.path
         finding = " ".join(part for part in (item.code, item.message) if part)
         rows.append((item.verdict, where, item.version or "–", ceiling, finding))

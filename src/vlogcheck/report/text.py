@@ -197,8 +197,7 @@ def _ceiling(context: Context, engine: EngineLedger) -> list[str]:
         ceiling = context.get(ConcurrencyCeiling)
     except Missing:
         return []
-    low, high = float(ceiling.lo), float(ceiling.hi)
-    text = f"{low:,.2f}" if high - low < 0.02 else f"between {low:,.2f} and {high:,.2f}"
+    text = ceiling.text
     text += f" requests of {ceiling.context:,} tokens at once"
     if ceiling.engines > 1:
         text += f" on {ceiling.engines} engines"
