@@ -42,7 +42,7 @@ def graph_estimate_too_high(workers: DeviceWorkers) -> Iterator[Finding]:
         observed=f"{gib(estimate.mid)} kept back: {gib(surplus.mid)} less KV cache per rank"
         + worth(worker, surplus.mid),
         remedy=remedy,
-        explanation="the estimate charges every further graph at the price of the second, though graphs share a pool, or"
+        explanation="the estimate charges every further graph at the price of the second though they share a pool, or"
         " holds a transient of the profile run",
         fix=fix,
     )

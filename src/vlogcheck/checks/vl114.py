@@ -37,7 +37,7 @@ def unified_memory(workers: DeviceWorkers) -> Iterator[Finding]:
             expected=f"{gib(requested.mid)} requested" if requested is not None else "a card of its own memory",
             observed=f"{gib(free.mid)} free at start" if free is not None else f"{gib(total.mid)} in total",
             remedy=remedy,
-            explanation="free memory below the request is no leak here, and total × utilization is no bound for the host",
+            explanation="free memory below the request is no leak here, nor is total × utilization a bound for the host",
             fix=fix,
             severity=Severity.WARNING if short else None,
         )

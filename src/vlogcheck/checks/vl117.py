@@ -30,7 +30,7 @@ def rest_exceeds_pool(workers: Workers, context: Context) -> Iterator[Finding]:
         expected=f"less than the KV cache's {gib(pool.mid)} beside the weights",
         observed=f"{gib(bounds.mid)} = {rest.formula}",
         remedy=f"lower --max-num-batched-tokens{budget} and, for a multimodal model, --limit-mm-per-prompt: the profile"
-        f" run uses both at their largest. Every GiB less is a GiB of KV cache{worth(worker, 2**30)}; VLLM_LOGGING_LEVEL=DEBUG"
+        f" run uses both at their largest. Each GiB less is a GiB of KV cache{worth(worker, 2**30)}; VLLM_LOGGING_LEVEL=DEBUG"
         " prints the terms apart",
         explanation="this release also charges what other processes hold on the card" if charged else "",
     )
