@@ -9,9 +9,10 @@ from typing import NamedTuple
 from vlogcheck.advice import reserve, unified_memory
 from vlogcheck.budget.releases import Release, parse_release
 from vlogcheck.context import Context, provide
+from vlogcheck.deployment import platform_of
 from vlogcheck.ledger import Ledger, Number, Term
 from vlogcheck.observed import EngineLedger, RankLedger
-from vlogcheck.records import DeviceBlocks, KVCacheCapacity, OutOfMemory, Platform, ServerArgs
+from vlogcheck.records import OutOfMemory, ServerArgs
 from vlogcheck.registry import Missing
 from vlogcheck.smi import Occupancy
 from vlogcheck.startup import Startup
@@ -80,22 +81,12 @@ provide(Occupancy, _occupancy)
 
 
 def backend(startup: Startup) -> str | None:
-    """Return cuda, rocm, npu, xpu, hpu, tpu or cpu as far as the log's lines say, else None."""
-    platform = startup.last(Platform)
-    if platform is not None:
-        return {"ascend": "npu"}.get(platform.platform.lower(), platform.platform.lower())
+    """Return cuda, rocm, npu, xpu, hpu, tpu, cpu or a plug-in's name as far as the log's lines say, else None."""
+    platform = platform_of(startup)
     failed = startup.last(OutOfMemory)
-    if failed is not None and failed.backend in ("HIP", "NPU", "XPU"):
-        return {"HIP": "rocm"}.get(failed.backend, failed.backend.lower())
-    config = startup.config
-    said = config.config.get("device_config") if config is not None and isinstance(config.config, dict) else None
-    devices = [str(said)] if said else []
-    devices += [r.device for r in startup.all(DeviceBlocks)] + [r.device for r in startup.all(KVCacheCapacity)]
-    for device in devices:
-        name = device.lower().partition(":")[0]
-        if name in ("cpu", "rocm", "npu", "xpu", "hpu", "tpu"):
-            return name
-    return "cuda" if any("cuda" in device.lower() for device in devices) else None
+    if platform in (None, "cuda") and failed is not None and failed.backend in ("HIP", "NPU", "XPU"):
+        return {"HIP": "rocm"}.get(failed.backend, failed.backend.lower())  # "cuda" is also what torch calls ROCm
+    return platform
 
 
 def release_of(startup: Startup) -> Release:

@@ -78,14 +78,15 @@ def unquantised(model: ModelConfig) -> ModelConfig:
 def _expected(context: Context) -> ExpectedWeights:
     from vlogcheck.budget.model import ModelConfigError
     from vlogcheck.budget.weights import estimate_weights
-    from vlogcheck.expected import options_from_log
+    from vlogcheck.deployment import environment_from_log, options_from_log
 
     model = context.model
     if model is None:
         raise Missing("no model configuration: give --model-config")
     try:
         options = options_from_log(context.startup)
-        stages = estimate_weights(model.config, options, parse_release(context.startup.version))
+        env = environment_from_log(context.startup)
+        stages = estimate_weights(model.config, options, parse_release(context.startup.version), env)
     except (ModelConfigError, ValueError) as error:
         raise Missing(f"the configuration gives no weights: {error}") from error
     unknown = next((stage for stage in stages if stage.unknown), None)
