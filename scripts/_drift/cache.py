@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,7 @@ class Collector:
             "broken": collected.broken,
             "sites": [[s.path, s.line, s.function, s.call, s.text] for s in collected.sites],
         }
-        part = path.with_suffix(".part")
+        part = path.with_suffix(f".{os.getpid()}.part")  # two runs may share the folder
         part.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
         part.replace(path)
 

@@ -3,8 +3,8 @@
 The two are the same wording when either of these holds:
 
 1. The template, with its holes, matches the source's text with its holes left open. A numeric hole of the template may
-   stand only where the source has a hole or digits; a text hole may stand anywhere. Every literal of the template is
-   then literal in the source.
+   stand only where the source has a hole or digits; a text hole may stand anywhere; an optional part may be there, be
+   absent or be one hole of the source. Every other literal of the template is then literal in the source.
 2. The source's text, with its holes as wildcards, matches the template's example, and at least half of the template's
    literal words are literal in the source. This is the case of a source that formats a word the template spells out,
    such as `{} KV cache size` for `GPU KV cache size`.
@@ -15,16 +15,17 @@ A message of several lines may also be read by templates of single lines; traili
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from _drift.pieces import Text, tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 HOLE = "\0"
+_Spelling = dict[str, "Callable[[str], str]"]
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _CLASS_PREFIX = re.compile(r"(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt): ")
 
@@ -38,79 +39,76 @@ class Piece(Protocol):
     def text(self) -> str: ...
 
 
-@dataclass
+@dataclass(frozen=True)
 class Wording:
-    """A template as this module needs it: one shape for every presence of its optional parts."""
+    """A template as this module needs it."""
 
-    shapes: tuple[tuple[tuple[str, str], ...], ...]
-    """Per shape the parts in order: ("literal", text) or ("hole", expression)."""
+    parts: tuple[tuple[str, str], ...]
+    """In order: ("literal", text), ("hole", expression), and ("open", ""), ("close", "") around an optional part."""
     example: str
     embedded: bool = False
-    _patterns: dict[int, re.Pattern[str]] = field(default_factory=dict)
 
     @classmethod
     def build(cls, pieces: Sequence[Piece], expressions: Iterable[str], example: str, *, embedded: bool) -> Wording:
         """Build from a template's pieces; `expressions` are its holes' in order."""
         holes = iter(expressions)
-        shapes: list[tuple[tuple[str, str], ...]] = [()]
-        stack: list[list[tuple[tuple[str, str], ...]]] = []
-        for piece in pieces:
-            if piece.kind == "open":
-                stack.append(list(shapes))
-            elif piece.kind == "close":
-                shapes = [*shapes, *stack.pop()]
-            else:
-                part = ("hole", next(holes)) if piece.kind == "hole" else ("literal", piece.text)
-                shapes = [(*shape, part) for shape in shapes]
-        prefix = _CLASS_PREFIX.match(example)
-        if prefix and all(shape and shape[0][1].startswith(prefix[0]) for shape in shapes):
-            shapes = [(("literal", shape[0][1][prefix.end() :]), *shape[1:]) for shape in shapes]
+        parts = [(piece.kind, next(holes) if piece.kind == "hole" else piece.text) for piece in pieces]
+        if parts and parts[0][0] == "literal" and (prefix := _CLASS_PREFIX.match(parts[0][1])):
+            parts[0] = ("literal", parts[0][1][prefix.end() :])
             example = example[prefix.end() :]
-        return cls(tuple(dict.fromkeys(shapes)), example, embedded)
+        if parts and parts[-1][0] == "literal":
+            parts[-1] = ("literal", parts[-1][1].rstrip(" "))
+        return cls(tuple(parts), example, embedded)
 
     @cached_property
-    def words(self) -> tuple[frozenset[str], ...]:
-        """The distinct literal words of each shape."""
-        return tuple(
-            frozenset(_WORD.findall(" ".join(text for kind, text in shape if kind == "literal")))
-            for shape in self.shapes
-        )
+    def always(self) -> Text:
+        """The text with every hole and every optional part as a hole."""
+        depth = 0
+        text: list[str | None] = []
+        for kind, part in self.parts:
+            depth += (kind == "open") - (kind == "close")
+            text.append(part if kind == "literal" and not depth else None)
+        return (None, *tidy(text), None) if self.embedded else tidy(text)
 
     @cached_property
-    def _example_literal(self) -> list[bool] | None:
+    def words(self) -> frozenset[str]:
+        """The distinct words of the literals that are always there."""
+        return frozenset(_WORD.findall(" ".join(part or " " for part in self.always)))
+
+    @cached_property
+    def _over_source(self) -> re.Pattern[str]:
+        spell: _Spelling = {"literal": re.escape, "hole": _over_source, "open": _opening, "close": _closing_over_source}
+        return re.compile("".join(spell[kind](part) for kind, part in self.parts))
+
+    @cached_property
+    def _spelt(self) -> list[bool] | None:
         """For each character of the example whether the template spells it out."""
-        for shape in self.shapes:
-            pattern = "".join(f"({text})" if kind == "hole" else re.escape(text) for kind, text in shape)
-            compiled = re.compile(pattern, flags=re.DOTALL)
-            whole = compiled.search if self.embedded else compiled.fullmatch
-            if found := whole(self.example):
-                mask = [found.start() <= at < found.end() for at in range(len(self.example))]
-                for number in range(1, compiled.groups + 1):
-                    start, end = found.span(number)
-                    mask[start:end] = [False] * (end - start)
-                return mask
-        return None
+        spell: _Spelling = {"literal": re.escape, "hole": "({})".format, "open": _opening, "close": _closing}
+        pattern = re.compile("".join(spell[kind](part) for kind, part in self.parts), re.DOTALL)
+        found = pattern.search(self.example) if self.embedded else pattern.fullmatch(self.example.rstrip(" "))
+        if found is None:
+            return None
+        mask = [found.start() <= at < found.end() for at in range(len(self.example))]
+        for number in range(1, pattern.groups + 1):
+            start, end = found.span(number)
+            mask[start:end] = [False] * (end - start)
+        return mask
 
     def matches(self, text: Text) -> bool:
         """Whether `text` is this wording (see the module's docstring)."""
-        return any(self._reads(index, text) for index in range(len(self.shapes))) or self._rendered(text)
+        return self._reads(text) or self._rendered(text)
 
-    def _reads(self, index: int, text: Text) -> bool:
-        shape = self.shapes[index]
+    def _reads(self, text: Text) -> bool:
         source = "".join(HOLE if part is None else part for part in text)
         # linear, and settles almost every pair; the expression below only adds what each hole may hold
-        open_shape = tidy(None if kind == "hole" else part for kind, part in shape)
-        if wildcard((None, *open_shape, None) if self.embedded else open_shape, source) is None:
+        if wildcard(self.always, source) is None:
             return False
-        pattern = self._patterns.get(index)
-        if pattern is None:
-            body = "".join(re.escape(part) if kind == "literal" else _over_source(part) for kind, part in shape)
-            pattern = self._patterns[index] = re.compile(body)
+        pattern = self._over_source
         return (pattern.search if self.embedded else pattern.fullmatch)(source) is not None
 
     def _rendered(self, text: Text) -> bool:
         holes = wildcard(text, self.example)
-        mask = self._example_literal
+        mask = self._spelt
         if holes is None or mask is None:
             return False
         in_source = list(mask)
@@ -119,6 +117,18 @@ class Wording:
         words = [found.span() for found in _WORD.finditer(self.example) if all(mask[found.start() : found.end()])]
         kept = sum(all(in_source[start:end]) for start, end in words)
         return kept > 0 and 2 * kept >= len(words)
+
+
+def _opening(_: str) -> str:
+    return "(?:"
+
+
+def _closing(_: str) -> str:
+    return ")?"
+
+
+def _closing_over_source(_: str) -> str:
+    return f"|{HOLE})?"
 
 
 def _over_source(expression: str) -> str:
@@ -194,16 +204,12 @@ class Index:
                 self._postings.setdefault(word, []).append(number)
 
     def candidates(self, wording: Wording) -> Iterator[Text]:
-        """Texts that hold at least half of the literal words of one of the wording's shapes."""
-        seen: set[int] = set()
-        for words in wording.words:
-            needed = (len(words) + 1) // 2
-            rare = sorted(words, key=lambda word: len(self._postings.get(word, ())))
-            for word in rare[: len(words) - needed + 1]:
-                for number in self._postings.get(word, ()):
-                    if number not in seen and len(words & self._words[number]) >= needed:
-                        seen.add(number)
-        return (self.texts[number] for number in sorted(seen))
+        """Texts that hold at least half of the wording's literal words."""
+        words = wording.words
+        needed = (len(words) + 1) // 2
+        rare = sorted(words, key=lambda word: len(self._postings.get(word, ())))
+        seen = {number for word in rare[: len(words) - needed + 1] for number in self._postings.get(word, ())}
+        return (self.texts[number] for number in sorted(seen) if len(words & self._words[number]) >= needed)
 
     def matching(self, wording: Wording) -> list[Text]:
         return [text for text in self.candidates(wording) if wording.matches(text)]
