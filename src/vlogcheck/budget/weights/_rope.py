@@ -78,7 +78,8 @@ def _rows(build: Builder, model: ModelConfig, rope: Values) -> tuple[int, str]:
     original = rope.integer("original_max_position_embeddings") or values.integer("original_max_position_embeddings")
     if kind in {"yarn", "deepseek_yarn", "deepseek_llama_scaling"}:
         return int((original or positions) * (factor or 1)), kind
-    if kind in {"linear", "ntk"} or (kind == "dynamic" and rope.has("factor")):
+    stretched = kind == "dynamic" and rope.has("factor") and build.release.before("0.22.1")
+    if kind in {"linear", "ntk"} or stretched:
         return int(positions * (factor or 1)), kind
     if kind in {"longrope", "su"}:
         # one cache for short and one for long texts, joined

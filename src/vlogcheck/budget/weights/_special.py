@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.weights._attention import gqa, per_layer
-from vlogcheck.budget.weights._build import Builder, NotModelled
+from vlogcheck.budget.weights._build import Builder
 from vlogcheck.budget.weights._mlp import Mixture, dense, is_sparse, moe, width
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def gemma4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
     values = model.values
     kinds = model.layer_types
     full = kinds is not None and index < len(kinds) and kinds[index] == "full_attention"
-    head = values.integer("global_head_dim") if full else None
-    head = per_layer(model, "head_dim", index, head or model.head_dim)
-    same = full and values.flag("attention_k_eq_v")
+    wide = full and not values.has("per_layer_config")
+    head = (values.integer("global_head_dim") or 512) if wide else model.head_dim
+    same = wide and values.flag("attention_k_eq_v", default=True)
     kv_heads = values.integer("num_global_key_value_heads") if same else None
     shared = values.integer("num_kv_shared_layers") or 0
     reuses = shared > 0 and index >= model.num_layers - shared
@@ -54,7 +54,7 @@ def gemma4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
         model,
         traits,
         index,
-        head,
+        per_layer(model, "head_dim", index, head),
         per_layer(model, "num_key_value_heads", index, kv_heads or model.num_kv_heads),
         reuses=reuses,
     )
@@ -63,13 +63,27 @@ def gemma4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
     for _ in range(4):
         build.norm(hidden)
     build.buffer("norms", build.item)
-    if values.integer("num_experts"):
-        raise NotModelled("Gemma 4's mixture layers are not modelled")
+    if model.num_experts > 0:
+        # the mixture stands beside the dense layer, with a scaled router and norms of its own
+        build.plain("router", hidden, model.num_experts)
+        build.add("router", hidden)
+        build.add("router", model.num_experts)
+        build.buffer("router", build.item)
+        build.experts(model.num_experts, hidden, _expert_width(model), name="moe.experts")
+        for _ in range(3):
+            build.norm(hidden)
     narrow = values.integer("hidden_size_per_layer_input") or 0
     if narrow:
         build.plain("mlp", hidden, narrow)
         build.plain("mlp", narrow, hidden)
         build.norm(hidden)
+
+
+def _expert_width(model: ModelConfig) -> int:
+    inner = model.moe_intermediate_size or model.values.integer("expert_intermediate_size", minimum=1)
+    if inner is None:
+        raise ModelConfigError("config lacks 'moe_intermediate_size'")
+    return inner
 
 
 def _gemma4_attention(

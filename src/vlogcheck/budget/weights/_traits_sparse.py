@@ -82,7 +82,7 @@ def _deepseek(model: ModelConfig) -> Traits:
 
 
 def _qwen2_moe(model: ModelConfig) -> Traits:
-    return Traits(qkv_bias=True, shared_gate=True, embedding="all", final_everywhere=True)
+    return Traits(qkv_bias=True, shared_gate=True, embedding="all", final_everywhere=True, head_all=True)
 
 
 def _qwen3_next(model: ModelConfig) -> Traits:
@@ -103,7 +103,7 @@ def _qwen3_5(model: ModelConfig) -> Traits:
 
 
 def _mixtral(model: ModelConfig) -> Traits:
-    return Traits(embedding="all", final_everywhere=True)
+    return Traits(embedding="all", final_everywhere=True, head_all=True)
 
 
 def _gpt_oss(model: ModelConfig) -> Traits:
