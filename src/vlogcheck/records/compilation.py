@@ -56,18 +56,18 @@ class GraphCompiled(Record):
         ),
         Template(
             "Compiling a graph for shape {shape} takes {seconds} s",
-            versions=">=0.6.5,<0.13",
+            versions=">=0.6.4,<0.13.0",
             example="Compiling a graph for shape 8 takes 3.21 s",
         ),
         Template(
             "Compiling a graph for general shape[[s]]",
-            versions=">=0.6.3.post1,<0.6.5",
+            versions=">=0.6.3,<0.6.5",
             example="Compiling a graph for general shapes",
             values={"shape": "general"},
         ),
         Template(
             "Compiling a graph for shape[[s]] {shape}",
-            versions=">=0.6.3.post1,<0.6.5",
+            versions=">=0.6.3,<0.13.0",
             example="Compiling a graph for shape 8",
         ),
     )
@@ -173,7 +173,7 @@ class CompileTime(Record):
     templates = (
         Template(
             _TAG + "torch.compile took {seconds} s in total",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="torch.compile took 17.45 s in total",
             values={"covers": "compile"},
         ),
@@ -185,13 +185,13 @@ class CompileTime(Record):
         ),
         Template(
             _TAG + "torch.compile and initial profiling/warmup run together took {seconds} s in total",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="torch.compile and initial profiling/warmup run together took 21.30 s in total",
             values={"covers": "both"},
         ),
         Template(
             _TAG + "Initial profiling/warmup run took {seconds} s",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Initial profiling/warmup run took 3.85 s",
             values={"covers": "profile"},
         ),

@@ -58,7 +58,7 @@ class FreeMemoryTooLow(Record):
         ),
         Template(
             "Free memory on device {device} " + _LESS + _DECREASE,
-            versions=">=0.14.1",
+            versions=">=0.14.0",
             example="Free memory on device cuda:0 (4.8/63.98 GiB) on startup is less than desired GPU memory utilization"
             " (0.9, 57.58 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
         ),
@@ -74,7 +74,7 @@ class FreeMemoryTooLow(Record):
         Template(
             _CPU_LESS + _CPU_FLAG + "decrease `--gpu-memory-utilization` (e.g. `--gpu-memory-utilization 0.5`) or reduce CPU"
             " memory used by other processes.",
-            versions=">=0.22.1,<0.33",
+            versions=">=0.22.0,<0.33.0",
             example="Available memory on node 0 (1.8/3.0 GiB) on startup is less than desired CPU memory utilization (0.92,"
             " 2.76 GiB). On the CPU backend, the `--gpu-memory-utilization` flag controls the fraction of CPU memory"
             " reserved (despite its name). To resolve: decrease `--gpu-memory-utilization` (e.g. `--gpu-memory-utilization"
@@ -82,7 +82,7 @@ class FreeMemoryTooLow(Record):
         ),
         Template(
             _CPU_LESS + "Decrease --gpu-memory-utilization or reduce CPU memory used by other processes.",
-            versions=">=0.20.2,<0.22",
+            versions=">=0.20.0,<0.22.0",
             example="Available memory on node 0 (10.1/188.6 GiB) on startup is less than desired CPU memory utilization"
             " (0.92, 173.51 GiB). Decrease --gpu-memory-utilization or reduce CPU memory used by other processes.",
         ),
@@ -146,7 +146,7 @@ class KVCacheTooSmall(Record):
         Template(
             "To serve at least one request with the model's" + _SERVE_ONE + "[[ Based on the available memory, the"
             " estimated maximum model length is {estimated_max_model_len}.]]{_}",
-            versions=">=0.22.1",
+            versions=">=0.22.0",
             example="To serve at least one request with the model's max seq len (131072), (16.0 GiB KV cache is needed,"
             " which is larger than the available KV cache memory (5.4 GiB). Based on the available memory, the estimated"
             " maximum model length is 44224. Try increasing `gpu_memory_utilization` (which also controls CPU memory on the"
@@ -236,14 +236,14 @@ class KVCacheRequestTooLarge(Record):
         Template(
             _ON_NODE + " for kv ({kv_cache_gib} GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE, or reduce CPU"
             " memory used by other processes.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Available memory on node 0 (16.21/23.54 GiB) on kv cache allocation is less than requested memory for"
             " kv (40.0 GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE, or reduce CPU memory used by other"
             " processes.",
         ),
         Template(
             _ON_NODE + " for kv ({kv_cache_gib}/{requested_gib} GiB). Reduce CPU memory used by other processes.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Available memory on node 0 (16.21/23.54 GiB) on kv cache allocation is less than requested memory for"
             " kv (19.4/21.66 GiB). Reduce CPU memory used by other processes.",
         ),
@@ -257,7 +257,7 @@ class AutoFitImpossible(Record):
         Template(
             "Cannot auto-fit max_model_len: not enough {_} available to serve even a single token. Try increasing"
             " `gpu_memory_utilization`.",
-            versions=">=0.14.1",
+            versions=">=0.14.0",
             example="Cannot auto-fit max_model_len: not enough GPU memory available to serve even a single token. Try"
             " increasing `gpu_memory_utilization`.",
         ),

@@ -64,7 +64,7 @@ class EngineInitFailed(Record):
         Template(
             "Engine core initialization failed. See root cause above. Failed core proc(s): {exit_codes}, failed frontend"
             " proc(s): {_}",
-            versions=">=0.28.0",
+            versions=">=0.9.0",
             example="Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': 1},"
             " failed frontend proc(s): {'ApiServer_0': 1}",
         ),
@@ -75,7 +75,7 @@ class EngineInitFailed(Record):
         ),
         Template(
             "Engine core initialization failed. See root cause above.",
-            versions=">=0.8.4,<0.9",
+            versions=">=0.7.0,<0.9.0",
             example="Engine core initialization failed. See root cause above.",
         ),
         Template(
@@ -107,7 +107,7 @@ class EngineDied(Record):
         ),
         Template(
             "Engine core process {engine} died unexpectedly.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Engine core process EngineCore_DP0 died unexpectedly.",
         ),
         Template(
@@ -167,7 +167,7 @@ class EngineDead(Record):
             versions=">=0.4.0,<0.11",
             example="Background loop has errored already.",
         ),
-        Template("Engine is dead.", versions=">=0.4.0,<0.6.1", example="Engine is dead."),
+        Template("Engine is dead.", versions=">=0.4.0,<0.6.1.post1", example="Engine is dead."),
         Template(
             "Engine loop is not running. Inspect the stacktrace to find the original error: {_}",
             versions=">=0.6.2,<0.11",
@@ -199,7 +199,7 @@ class WorkerFailed(Record):
     templates = (
         Template(
             "Worker failed with error '{error}', please check the stack trace above for the root cause",
-            versions=">=0.8.5",
+            versions=">=0.8.4",
             example="Worker failed with error 'shape mismatch: value tensor of shape [5] cannot be broadcast', please check"
             " the stack trace above for the root cause",
             values={"phase": "run"},
@@ -207,17 +207,16 @@ class WorkerFailed(Record):
         ),
         Template(
             "Worker failed with error {error}, please check the stack trace above for the root cause",
-            versions=">=0.8.4,<0.8.5",
+            versions=">=0.8.4",
             example="Worker failed with error list index out of range, please check the stack trace above for the root cause",
             values={"phase": "run"},
             wraps="error",
         ),
         Template(
-            "WorkerProc hit an exception[[: {error}]].",
-            versions=">=0.7.0",
+            "WorkerProc hit an exception.",
+            versions=">=0.8.5",
             example="WorkerProc hit an exception.",
             values={"phase": "run"},
-            wraps="error",
         ),
         Template(
             "WorkerProc hit an exception: {error}",
@@ -235,14 +234,14 @@ class WorkerFailed(Record):
         Template("WorkerProc failed.", versions=">=0.8.5", example="WorkerProc failed.", values={"phase": "run"}),
         Template(
             "RayWorkerProc failed: {error}",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="RayWorkerProc failed: list index out of range",
             values={"phase": "run"},
             wraps="error",
         ),
         Template(
             "Exception in worker {worker} while processing method {_}: {error}, Traceback (most recent call last):",
-            versions=">=0.4.2,<0.6.3",
+            versions=">=0.4.2,<0.6.3.post1",
             example="Exception in worker VllmWorkerProcess while processing method load_model: list index out of range,"
             " Traceback (most recent call last):",
             values={"phase": "run"},
@@ -273,12 +272,12 @@ class WorkerDied(Record):
         ),
         Template(
             "Worker proc {worker} died unexpectedly[[ (exit code: None)]], shutting down executor.",
-            versions=">=0.8.5",
+            versions=">=0.8.5,<0.26.0",
             example="Worker proc VllmWorker-1 died unexpectedly, shutting down executor.",
         ),
         Template(
             "RayWorkerProc rank={worker} died unexpectedly, shutting down executor.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="RayWorkerProc rank=[1] died unexpectedly, shutting down executor.",
         ),
         Template("worker died", versions=">=0.4.2,<0.11", example="worker died"),
@@ -300,7 +299,7 @@ class EngineTimeout(Record):
         Template(
             "Timed out waiting for engine core processes to start. This is often caused by slow weight loading for large"
             " models. Waited {seconds}s (configured by VLLM_ENGINE_READY_TIMEOUT_S). {_}",
-            versions=">=0.17.1",
+            versions=">=0.17.0",
             example="Timed out waiting for engine core processes to start. This is often caused by slow weight loading for"
             " large models. Waited 600s (configured by VLLM_ENGINE_READY_TIMEOUT_S). To increase the timeout, set the"
             " environment variable: VLLM_ENGINE_READY_TIMEOUT_S=<seconds>",
@@ -308,7 +307,7 @@ class EngineTimeout(Record):
         Template(
             "Timed out waiting for new engine core processes to start. Waited {seconds}s (configured by"
             " VLLM_ENGINE_READY_TIMEOUT_S). {_}",
-            versions=">=0.17.1",
+            versions=">=0.17.0",
             example="Timed out waiting for new engine core processes to start. Waited 600s (configured by"
             " VLLM_ENGINE_READY_TIMEOUT_S). To increase the timeout, set the environment variable:"
             " VLLM_ENGINE_READY_TIMEOUT_S=<seconds>",

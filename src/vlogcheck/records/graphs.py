@@ -44,7 +44,7 @@ class GraphProfiling(Record):
     templates = (
         Template(
             "Profiling CUDA graph memory: {groups}",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Profiling CUDA graph memory: PIECEWISE=51 (largest=512), FULL=35 (largest=256)",
         ),
     )
@@ -59,7 +59,7 @@ class GraphEstimate(Record):
     templates = (
         Template(
             "Estimated CUDA graph memory: {gib} GiB total",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Estimated CUDA graph memory: 0.61 GiB total",
         ),
     )
@@ -81,7 +81,7 @@ class GraphEstimatePart(Record):
         Template(
             "Estimated {kind} CUDA graph memory: {first_gib:MiB} MiB first-capture + ({graphs}-1) × {per_graph_gib:MiB} MiB"  # noqa: RUF001
             " per-graph",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Estimated PIECEWISE CUDA graph memory: 210.50 MiB first-capture + (51-1) × 8.00 MiB per-graph",  # noqa: RUF001
         ),
         Template(
@@ -108,7 +108,7 @@ class GraphPool(Record):
         Template(
             "CUDA graph pool memory: {actual_gib} GiB (actual), {estimated_gib} GiB (estimated), difference: {difference_gib}"
             " GiB ({difference_percent}%).",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="CUDA graph pool memory: 0.55 GiB (actual), 0.61 GiB (estimated), difference: 0.06 GiB (10.9%).",
         ),
         Template(
@@ -137,7 +137,7 @@ class GraphUtilization(Record):
         Template(
             "CUDA graph memory profiling is enabled (default since v0.21.0). " + _EQUAL + _KEEP + f" To disable, set"
             f" {_ESTIMATE}=0.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="CUDA graph memory profiling is enabled (default since v0.21.0). The current"
             " --gpu-memory-utilization=0.9200 is equivalent to --gpu-memory-utilization=0.9123 without CUDA graph memory"
             " profiling. To maintain the same effective KV cache size as before, increase --gpu-memory-utilization to"
@@ -149,7 +149,7 @@ class GraphUtilization(Record):
             " during KV cache allocation, which may require lowering --gpu-memory-utilization to avoid OOM. Consider"
             " re-enabling it (the default as of v0.21.0) and increasing --gpu-memory-utilization from {current} to"
             " {suggested}.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="CUDA graph memory profiling is disabled (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0). Without it, CUDA"
             " graph memory is not accounted for during KV cache allocation, which may require lowering"
             " --gpu-memory-utilization to avoid OOM. Consider re-enabling it (the default as of v0.21.0) and increasing"
@@ -160,7 +160,7 @@ class GraphUtilization(Record):
             f"CUDA graph memory profiling is enabled ({_ESTIMATE}=1). This will become the default in v0.19. "
             + _EQUAL
             + _KEEP,
-            versions=">=0.18.1,<0.20",
+            versions=">=0.18.0,<0.20.0",
             example="CUDA graph memory profiling is enabled (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=1). This will become"
             " the default in v0.19. The current --gpu-memory-utilization=0.9000 is equivalent to"
             " --gpu-memory-utilization=0.8923 without CUDA graph memory profiling. To maintain the same effective KV cache"
@@ -171,7 +171,7 @@ class GraphUtilization(Record):
             f"In v0.19, CUDA graph memory profiling will be enabled by default ({_ESTIMATE}=1), which more accurately"
             f" accounts for CUDA graph memory during KV cache allocation. To try it now, set {_ESTIMATE}=1 and increase"
             " --gpu-memory-utilization from {current} to {suggested} to maintain the same effective KV cache size.",
-            versions=">=0.18.1,<0.20",
+            versions=">=0.18.0,<0.20.0",
             example="In v0.19, CUDA graph memory profiling will be enabled by default"
             " (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=1), which more accurately accounts for CUDA graph memory during KV"
             " cache allocation. To try it now, set VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=1 and increase"
@@ -190,7 +190,7 @@ class GraphCaptureStart(Record):
     templates = (
         Template(
             "Capturing the model for CUDA graphs. " + _STATIC + _EAGER,
-            versions=">=0.2.7,<0.6.4",
+            versions=">=0.2.6,<0.6.4",
             example="Capturing the model for CUDA graphs. " + _STATIC + _EAGER,
         ),
         Template(
@@ -219,7 +219,7 @@ class GraphCaptureSkipped(Record):
     templates = (
         Template(
             _SKIP + "To turn on CUDA graph capture, ensure `cudagraph_mode` was not manually set to `NONE`",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example=_SKIP + "To turn on CUDA graph capture, ensure `cudagraph_mode` was not manually set to `NONE`",
             values={"reason": "mode"},
         ),
@@ -233,7 +233,7 @@ class GraphCaptureSkipped(Record):
         ),
         Template(
             "Skipping CUDA graph capture because pipeline parallel is enabled. Pipeline parallel is currently eager-only.",
-            versions=">=0.17.1,<0.19",
+            versions=">=0.17.0,<0.19.0",
             example="Skipping CUDA graph capture because pipeline parallel is enabled. Pipeline parallel is currently"
             " eager-only.",
             values={"reason": "pipeline"},
@@ -281,21 +281,21 @@ class GraphModeUnsupported(Record):
         Template(
             "CUDAGraphMode.{mode} is not supported with spec-decode for attention backend {backend} (support: {support})"
             + _INSTEAD,
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="CUDAGraphMode.FULL is not supported with spec-decode for attention backend FlashMLABackend (support:"
             " AttentionCGSupport.UNIFORM_SINGLE_TOKEN_DECODE); setting cudagraph_mode=PIECEWISE",
             values={"speculative": True},
         ),
         Template(
             "CUDAGraphMode.{mode} is not supported with {backend} backend (support: {support})" + _INSTEAD,
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="CUDAGraphMode.FULL is not supported with FlashInferBackend backend (support:"
             " AttentionCGSupport.UNIFORM_BATCH); setting cudagraph_mode=FULL_AND_PIECEWISE",
             values={"speculative": False},
         ),
         Template(
             "CUDAGraphMode.{mode} is not supported with {backend} backend (support:{support}) ; please try {_}",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="CUDAGraphMode.FULL is not supported with GDNBackend backend (support:AttentionCGSupport.NEVER) ; please"
             " try cudagraph_mode=PIECEWISE, and make sure compilation mode is VLLM_COMPILE",
             values={"speculative": False},
@@ -321,7 +321,7 @@ class EncoderGraphCapture(Record):
         ),
         Template(
             "Encoder CUDA graph capture complete. Captured {graphs} {_}",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="Encoder CUDA graph capture complete. Captured 12 graphs across 2 paths.",
         ),
     )

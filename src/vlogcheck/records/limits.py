@@ -162,7 +162,7 @@ class InvalidKVCacheSpace(Record):
     templates = (
         Template(
             "Invalid environment variable VLLM_CPU_KVCACHE_SPACE {value}, expect a positive integer value.",
-            versions=">=0.4.0,<0.10",
+            versions=">=0.4.0.post1,<0.10.0",
             example="Invalid environment variable VLLM_CPU_KVCACHE_SPACE -1, expect a positive integer value.",
         ),
     )
@@ -212,13 +212,13 @@ class PromptTooLong(Record):
                 (
                     ". However, you requested {_} output tokens and your prompt contains[[ at least]] {prompt_tokens} input"
                     " tokens, for a total of[[ at least]] {requested_tokens} tokens",
-                    ">=0.18.1,<0.32",
+                    ">=0.18.0,<0.32",
                     "This model's maximum context length is 4096 tokens. However, you requested 512 output tokens and your"
                     " prompt contains at least 3585 input tokens, for a total of at least 4097 tokens.",
                 ),
                 (
                     ". However, you requested {_} output tokens and your prompt contains {_} characters",
-                    ">=0.18.1,<0.32",
+                    ">=0.18.0,<0.32",
                     "This model's maximum context length is 2048 tokens. However, you requested 4 output tokens and your"
                     " prompt contains 400000 characters (more than 24528 characters, which is the upper bound for 2044 input"
                     " tokens).",
@@ -246,7 +246,7 @@ class PromptTooLong(Record):
         ),
         Template(
             "Input length ({prompt_tokens}) exceeds model's maximum context length ({max_model_len}).",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             embedded=True,
             example="Input length (5000) exceeds model's maximum context length (4096).",
         ),
@@ -259,7 +259,7 @@ class PromptTooLong(Record):
         Template(
             "The {_} prompt (length {prompt_tokens}) plus the number of requested output tokens (at least 1) is longer than"
             " the maximum model length of {max_model_len}. {_}",
-            versions=">=0.8.4",
+            versions=">=0.11.1",
             example="The decoder prompt (length 4096) plus the number of requested output tokens (at least 1) is longer than"
             " the maximum model length of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens"
             " (prompt + requested output tokens).",
@@ -279,7 +279,7 @@ class PromptTooLong(Record):
         Template(
             "Input prompt ({prompt_tokens} tokens)[[ + lookahead slots ({_})]] is too long and exceeds the capacity of"
             " block_manager",
-            versions=">=0.2.7,<0.11",
+            versions=">=0.2.3,<0.11",
             example="Input prompt (5000 tokens) + lookahead slots (0) is too long and exceeds the capacity of block_manager",
         ),
     )

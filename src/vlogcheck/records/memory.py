@@ -79,7 +79,7 @@ class MemoryProfile(Record):
             " peak_torch_memory={activation_gib}GiB memory_usage_post_profile={after_profile_gib}GiB"
             " non_torch_memory={non_torch_gib}GiB kv_cache_size={kv_cache_gib}GiB"
             " gpu_memory_utilization={gpu_memory_utilization}",
-            versions=">=0.6.4,<0.6.5",
+            versions=">=0.6.4.post1,<0.6.5",
             example="Memory profiling results: total_gpu_memory=79.10GiB initial_memory_usage=15.69GiB"
             " peak_torch_memory=16.20GiB memory_usage_post_profile=15.80GiB non_torch_memory=0.75GiB"
             " kv_cache_size=54.23GiB gpu_memory_utilization=0.90",
@@ -145,7 +145,7 @@ class MemoryUse(Record):
     templates = (
         Template(
             _USE + _CONSUMED + _SUGGEST,
-            versions=">=0.27.1",
+            versions=">=0.27.0",
             example="Free memory on device (78.6/79.18 GiB) on startup. Desired GPU memory utilization is (0.92, 72.84 GiB)."
             " Actual usage is 15.6 GiB for consumed memory (weights + non-torch), 1.26 GiB for peak activation, and 0.42 GiB"
             " for CUDAGraph memory. Replace gpu_memory_utilization config with `--kv-cache-memory=59000000000` (54.95 GiB)"
@@ -154,7 +154,7 @@ class MemoryUse(Record):
         ),
         Template(
             _USE + _SPLIT + _SUGGEST,
-            versions=">=0.11.0,<0.27.1",
+            versions=">=0.11.0,<0.27.0",
             example="Free memory on device (78.6/79.18 GiB) on startup. Desired GPU memory utilization is (0.9, 71.26 GiB)."
             " Actual usage is 14.99 GiB for weight, 1.26 GiB for peak activation, 0.09 GiB for non-torch memory, and 0.42"
             " GiB for CUDAGraph memory. Replace gpu_memory_utilization config with `--kv-cache-memory=58000000000`"

@@ -143,7 +143,7 @@ class EncoderProfilingSkipped(Record):
     templates = (
         Template(
             "Skipping memory profiling for multimodal encoder and encoder cache.",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Skipping memory profiling for multimodal encoder and encoder cache.",
             values={"reason": "asked"},
         ),

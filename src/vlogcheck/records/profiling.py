@@ -35,7 +35,7 @@ class RequestedMemory(Record):
     templates = (
         Template(
             "Initial free memory: {free_gib} GiB; Requested memory: {gpu_memory_utilization} (util), {requested_gib} GiB",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Initial free memory: 78.60 GiB; Requested memory: 0.90 (util), 71.19 GiB",
         ),
         Template(
@@ -46,7 +46,7 @@ class RequestedMemory(Record):
         ),
         Template(
             "worker requested memory: {requested_gib}GiB",
-            versions=">=0.14.1",
+            versions=">=0.14.0",
             example="worker requested memory: 71.19GiB",
         ),
     )
@@ -63,7 +63,7 @@ class MemoryAfterProfiling(Record):
     templates = (
         Template(
             "Free memory after profiling: {free_gib} GiB (total), {within_requested_gib} GiB (within requested)",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Free memory after profiling: 61.20 GiB (total), 53.80 GiB (within requested)",
         ),
     )
@@ -81,7 +81,7 @@ class ProfilingResult(Record):
     non_torch_gib: GiB | None = None
     """Rise of memory outside torch's allocator, until 0.26."""
     weights_gib: GiB | None = None
-    """Model weights, until 0.26."""
+    """Model weights; from 0.27 part of `consumed_gib`."""
     consumed_gib: GiB | None = None
     """Drop of free device memory: weights and non-torch together, from 0.27.1."""
 
@@ -90,16 +90,17 @@ class ProfilingResult(Record):
             "Memory profiling takes {seconds} seconds. Total non KV cache memory: {non_kv_gib}GiB; torch peak memory"
             " increase: {activation_gib}GiB; non-torch forward increase memory: {non_torch_gib}GiB; weights memory:"
             " {weights_gib}GiB.",
-            versions=">=0.9.1,<0.27.1",
+            versions=">=0.9.1,<0.27.0",
             example="Memory profiling takes 4.02 seconds. Total non KV cache memory: 17.31GiB; torch peak memory increase:"
             " 1.41GiB; non-torch forward increase memory: 0.30GiB; weights memory: 15.27GiB.",
         ),
         Template(
             "Memory profiling takes {seconds} seconds. Total non KV cache memory: {non_kv_gib}GiB; torch peak memory"
-            " increase: {activation_gib}GiB; total consumed (from mem_get_info): {consumed_gib}GiB.",
-            versions=">=0.27.1",
+            " increase: {activation_gib}GiB; total consumed (from mem_get_info): {consumed_gib}GiB; weights memory:"
+            " {weights_gib}GiB.",
+            versions=">=0.27.0",
             example="Memory profiling takes 4.02 seconds. Total non KV cache memory: 17.31GiB; torch peak memory increase:"
-            " 1.41GiB; total consumed (from mem_get_info): 15.9GiB.",
+            " 1.41GiB; total consumed (from mem_get_info): 15.9GiB; weights memory: 15.27GiB.",
         ),
     )
 
@@ -126,7 +127,7 @@ class MemorySnapshot(Record):
     templates = (
         Template(
             "worker init memory snapshot: {reading}",
-            versions=">=0.14.1",
+            versions=">=0.14.0",
             example="worker init memory snapshot: torch_peak=0.0GiB, free_memory=78.6GiB, total_memory=79.18GiB,"
             " cuda_memory=0.58GiB, torch_memory=0.0GiB, non_torch_memory=0.58GiB, timestamp=1760000000.5,"
             " auto_measure=True",

@@ -87,7 +87,7 @@ class GraphCapture(Record):
         ),
         Template(
             "Graph capturing finished in {seconds} secs.",
-            versions=">=0.2.7,<0.6.4",
+            versions=">=0.2.6,<0.6.4",
             example="Graph capturing finished in 14 secs.",
         ),
     )
@@ -112,7 +112,7 @@ class EngineInit(Record):
         Template(
             "init engine (profile, create kv cache, warmup model) took {seconds} s"
             "[[ (compilation: {compilation_seconds} s[[ — language_model: {_} s, encoder: {encoder_compilation_seconds} s]])]]",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="init engine (profile, create kv cache, warmup model) took 67.19 s (compilation: 21.50 s)",
         ),
     )
@@ -144,7 +144,7 @@ class ServerStarting(Record):
     templates = (
         Template(
             "Starting vLLM server on {url}",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Starting vLLM server on http://0.0.0.0:8000",
         ),
         Template(

@@ -171,7 +171,7 @@ class IterationDetails(Record):
         ),
         Template(
             _STEP,
-            versions=">=0.14.1,<0.26",
+            versions=">=0.14.0,<0.26.0",
             example="Iteration(12): 1 context requests, 512 context tokens, 7 generation requests, 7 generation tokens,"
             " iteration elapsed time: 12.34 ms",
         ),

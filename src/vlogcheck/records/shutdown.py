@@ -139,10 +139,10 @@ class SignalReceived(Record):
         Template("Received {signal} signal.", versions=">=0.9.0", example="Received 15 signal."),
         Template(
             "WorkerProc handling signal {signal}, raising SystemExit",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="WorkerProc handling signal 15, raising SystemExit",
         ),
-        Template("Received shutdown signal", versions=">=0.14.1", example="Received shutdown signal"),
+        Template("Received shutdown signal", versions=">=0.14.0", example="Received shutdown signal"),
     )
 
 
@@ -173,7 +173,7 @@ class SharedMemoryWait(Record):
         ),
         Template(
             "No available block found in {seconds} second.[[ ]]",
-            versions=">=0.5.2,<0.8.2",
+            versions=">=0.5.1,<0.8.2",
             example="No available block found in 60 second. ",
         ),
     )
