@@ -7,7 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vlogcheck.deployment import environment_from_log, not_modelled, options_from_log, platform_of
 from vlogcheck.ledger import Ledger
+from vlogcheck.records.autofit import BlocksOverride
 from vlogcheck.units import Interval
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from vlogcheck.observed import EngineLedger
     from vlogcheck.startup import Startup
 
-__all__ = ["ExpectedEngine", "Model", "options_from_log"]
+__all__ = ["ExpectedEngine", "Model", "observed_blocks", "options_from_log"]
 
 
 class ExpectedEngine(NamedTuple):
@@ -29,16 +31,48 @@ class ExpectedEngine(NamedTuple):
     ledger: Ledger
     available: Interval | None
     """KV cache memory of the tightest rank in bytes, None where the log does not print it."""
+    setup: Setup
+    """What the plan was made from, to make it again with one thing changed."""
+
+
+class Setup(NamedTuple):
+    """The arguments of `plan` that a log and a configuration give."""
+
+    config: ModelConfig
+    options: ServeOptions
+    release: str | None
+    available: Interval | list[Interval] | None
+    env: Mapping[str, str]
+    device: str | None
+    total_memory: int | None
+    complete: bool
+    """Whether every rank's available memory was printed; else one that printed none may have had less."""
+
+    def plan(self, **changed: Any) -> KVPlan:
+        """Plan, with options (by name) or arguments of `plan` changed. Raises `ModelConfigError`."""
+        from dataclasses import replace
+
+        from vlogcheck.budget.plan import plan
+
+        own = {name: changed.pop(name) for name in tuple(changed) if name in Setup._fields}
+        setup = self._replace(**own)
+        options = replace(setup.options, **changed) if changed else setup.options
+        return plan(
+            setup.config, options, release=setup.release, available=setup.available, env=setup.env,
+            device=setup.device, total_memory=setup.total_memory,
+        )  # fmt: skip
 
 
 class Model:
     """A model's configuration, to be planned with the flags and the release of a log."""
 
-    def __init__(self, config: ModelConfig, origin: str) -> None:
+    def __init__(self, config: ModelConfig, origin: str, *, stated: bool = True) -> None:
         self.config = config
         self.origin = origin
         """Where the configuration came from."""
-        self._plans: dict[Any, KVPlan] = {}
+        self.stated = stated
+        """Whether the user named it (else it was found in the log's model path)."""
+        self._expected: dict[tuple[int, int], tuple[Startup, ExpectedEngine | Exception]] = {}
 
     @classmethod
     def load(cls, source: Any) -> Model:
@@ -63,34 +97,67 @@ class Model:
         from vlogcheck.budget.model import ModelConfigError, load_model_config
 
         try:
-            return cls(load_model_config(directory), f"found in {path}")
+            return cls(load_model_config(directory), f"found in {path}", stated=False)
         except ModelConfigError:
             return None
 
     def expected(self, context: Context, engine: EngineLedger) -> ExpectedEngine:
-        """Return what the engine's KV cache should be. Raises `Missing` where the architecture or an option is unknown."""
-        from vlogcheck.budget.model import ModelConfigError
-        from vlogcheck.budget.plan import plan
+        """Return what the engine's KV cache should be. Raises `Missing` where that cannot be computed, with the reason."""
         from vlogcheck.registry import Missing
 
-        startup = context.startup
-        per_stage = _available(engine)
-        tightest = min(per_stage, key=lambda interval: interval.hi) if per_stage else None
         key = (context.number, engine.engine.index)
-        found = self._plans.get(key)
-        if found is None:
-            total = next((t.hi for rank in engine.ranks if (t := rank.ledger["total"].interval)), None)
+        kept = self._expected.get(key)
+        if kept is not None and kept[0] is context.startup:
+            found = kept[1]
+        else:
             try:
-                found = plan(
-                    self.config, options_from_log(startup, engine), release=startup.version,
-                    available=per_stage if len(per_stage) > 1 else tightest, device=None, total_memory=total,
-                )  # fmt: skip
-            except (ModelConfigError, ValueError) as error:
-                raise Missing(f"the expected ledger cannot be computed: {error}") from None
-            self._plans[key] = found
-        if found.unknown is not None:
-            raise Missing(f"the architecture is not modelled: {found.unknown.reason}")
-        return ExpectedEngine(engine, found, _ledger(found, engine), tightest)
+                found = self._expect(context.startup, engine)
+            except Missing as missing:
+                found = missing
+            self._expected[key] = (context.startup, found)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _expect(self, startup: Startup, engine: EngineLedger) -> ExpectedEngine:
+        from vlogcheck.budget.model import ModelConfigError
+        from vlogcheck.registry import Missing
+
+        if (why := not_modelled(startup)) is not None:
+            raise Missing(f"not checked: {why}")
+        try:
+            setup = self.setup(startup, engine)
+            plan = setup.plan()
+        except (ModelConfigError, ValueError, OSError) as error:
+            raise Missing(f"the expected ledger cannot be computed: {error}") from None
+        if plan.unknown is not None:
+            raise Missing(f"the architecture is not modelled: {plan.unknown.reason}")
+        available = engine.available
+        return ExpectedEngine(
+            engine, plan, _ledger(plan, engine), available.tightest if available is not None else None, setup
+        )
+
+    def setup(self, startup: Startup, engine: EngineLedger) -> Setup:
+        """Return what the plan is made from. Raises `ValueError` for an option that cannot be meant."""
+        options = options_from_log(startup, engine)
+        available = engine.available
+        stages = available.stages if available is not None else []
+        complete = available.complete if available is not None else True
+        memory: Interval | list[Interval] | None = None
+        if len(stages) == options.pipeline_parallel_size:
+            memory = list(stages)
+        elif stages:
+            memory, complete = min(stages, key=lambda i: i.hi), complete and len(stages) == 1 and _fixed(engine)
+        overrides = [r for r in startup.all(BlocksOverride) if r.profiled_blocks > 0]
+        if overrides and options.num_gpu_blocks_override is None:
+            from dataclasses import replace
+
+            options = replace(options, num_gpu_blocks_override=overrides[-1].blocks)
+        total = next((t.hi for rank in engine.ranks if (t := rank.ledger["total"].interval)), None)
+        device = "cpu" if platform_of(startup) == "cpu" else None
+        return Setup(
+            self.config, options, startup.version, memory, environment_from_log(startup), device, total, complete
+        )
 
     def concurrency(self, context: Context, engine: EngineLedger, length: int) -> tuple[Fraction, Fraction] | None:
         """Return the bounds of the requests of `length` tokens that the engine's pool holds, or None if unknown.
@@ -110,43 +177,55 @@ class Model:
         return Fraction(blocks.lo, needed), Fraction(blocks.hi, needed)
 
 
+def _fixed(engine: EngineLedger) -> bool:
+    return engine.available is not None and engine.available.tightest.exact
+
+
+_MOST_BLOCKS = 1 << 50
+
+
 def observed_blocks(expected: ExpectedEngine) -> Interval | None:
-    """Return the blocks the log's own figures mean under the expected layout of groups and pages."""
+    """Return the blocks the log's own figures mean under the expected layout of groups and pages.
+
+    These are the numbers of blocks for which the release would print the tokens and the concurrency in the log; None where it
+    would print them for no number at all, so the layout is not the one that served.
+    """
     ledger = expected.engine.ledger
+    bounds = Interval(0, _MOST_BLOCKS)
     printed = ledger["blocks"].interval
-    if printed is not None:
+    if printed is not None and ledger["blocks"].status == "printed":
+        bounds = printed
+    pool, length = expected.plan.pool, ledger["max_model_len"].interval
+    if pool is None or length is None or length.lo <= 0:
         return printed
+    known = printed is not None
+    if (tokens := ledger["tokens"]).status == "printed" and (figure := tokens.interval) is not None:
+        known = True
+        bounds = Interval(
+            _least(bounds, lambda n: pool.printed(n, length.lo)[0] >= figure.lo),
+            _least(bounds, lambda n: pool.printed(n, length.lo)[0] > figure.hi) - 1,
+        )
     concurrency = ledger["concurrency"]
-    length = ledger["max_model_len"].interval
-    if concurrency.lo is None or concurrency.hi is None or length is None:
-        return None
-    needed = expected.plan.blocks_per_request(length.lo)
-    if not needed:
-        return None
-    low, high = -((-concurrency.lo * needed) // 1), (concurrency.hi * needed) // 1
-    bounds = Interval(int(low), int(high))
-    if bounds.lo > bounds.hi:
-        return None
-    tokens = ledger["tokens"].interval
-    size = ledger["block_size"].interval
-    if tokens is not None and size is not None and len(expected.plan.groups) <= 1 and tokens.lo % size.lo == 0:
-        whole = tokens.lo // size.lo
-        if whole in bounds:
-            return Interval.exactly(whole)
-    return bounds
+    if concurrency.lo is not None and concurrency.hi is not None and bounds.lo <= bounds.hi:
+        known = True
+        low, high = concurrency.lo, concurrency.hi
+        bounds = Interval(
+            _least(bounds, lambda n: pool.printed(n, length.lo)[1] >= low),
+            _least(bounds, lambda n: pool.printed(n, length.lo)[1] > high) - 1,
+        )
+    return bounds if known and bounds.lo <= bounds.hi else None
 
 
-def _available(engine: EngineLedger) -> list[Interval]:
-    """Return the KV cache memory per pipeline stage, the tightest rank of each."""
-    stages: dict[int, Interval] = {}
-    for rank in engine.ranks:
-        pool = rank.ledger["kv_cache"].interval
-        if pool is None:
-            continue
-        stage = rank.rank.stage
-        known = stages.get(stage)
-        stages[stage] = pool if known is None or pool.hi < known.hi else known
-    return [stages[stage] for stage in sorted(stages)]
+def _least(bounds: Interval, reached: Any) -> int:
+    """Return the smallest number in the bounds for which a growing condition holds, one past them if none does."""
+    low, high = bounds.lo, bounds.hi + 1
+    while low < high:
+        middle = (low + high) // 2
+        if reached(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def _ledger(plan: KVPlan, engine: EngineLedger) -> Ledger:
@@ -167,36 +246,3 @@ def _ledger(plan: KVPlan, engine: EngineLedger) -> Ledger:
                 "derived", formula="layers × page bytes ÷ block size",
             )  # fmt: skip
     return ledger
-
-
-def options_from_log(startup: Startup, engine: EngineLedger | None = None) -> ServeOptions:
-    """Return the options a log states: its arguments, with what vLLM made of them in the engine's banner.
-
-    Raises `ValueError` (a `FlagError`) for an argument with a value that cannot be meant.
-    """
-    from vlogcheck.budget.flags import options_from_mapping
-
-    given = {name: value for name, value in startup.args.items() if value is not None}
-    config = (engine.engine.config if engine is not None else None) or startup.config
-    if config is not None:
-        resolved = {
-            "dtype": config.dtype,
-            "kv_cache_dtype": config.kv_cache_dtype,
-            "max_model_len": config.max_model_len,
-            "tensor_parallel_size": config.tensor_parallel_size,
-            "pipeline_parallel_size": config.pipeline_parallel_size,
-            "data_parallel_size": config.data_parallel_size,
-            "quantization": config.quantization,
-            "enforce_eager": config.enforce_eager,
-            "enable_prefix_caching": config.enable_prefix_caching,
-        }
-        given |= {name: value for name, value in resolved.items() if value is not None}
-    if engine is not None:
-        for name, term in (("block_size", "block_size"), ("max_model_len", "max_model_len")):
-            interval = engine.ledger[term].interval
-            if interval is not None and engine.ledger[term].status == "printed":
-                given[name] = interval.lo
-    for name in ("speculative_config", "compilation_config", "kv_transfer_config", "hf_overrides"):
-        if name in given and not isinstance(given[name], Mapping):
-            del given[name]  # a class's repr: not the flag's JSON
-    return options_from_mapping(given)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from vlogcheck.budget.releases import parse_release
+from vlogcheck.deployment import Available, available_memory, block_size_of
 from vlogcheck.device_ledger import observe_rank, printed_range
 from vlogcheck.ledger import Ledger
 from vlogcheck.records import DeviceBlocks, FreeMemoryTooLow, KVCacheCapacity, MaxConcurrency
+from vlogcheck.records.autofit import FrontEndBlocks
+from vlogcheck.records.config import BudgetDefault
 from vlogcheck.startup import Engine, Rank, Startup
 
 if TYPE_CHECKING:
@@ -45,6 +49,8 @@ class EngineLedger(NamedTuple):
     ledger: Ledger
     capacity: Capacity
     ranks: list[RankLedger]
+    available: Available | None = None
+    """Memory for the KV cache, as the log prints it or as it was fixed in bytes."""
 
 
 class Observation(NamedTuple):
@@ -69,8 +75,8 @@ def _decimal(value: float) -> Fraction:
     return Fraction(str(value))
 
 
-def capacity_of(engine: Engine) -> Capacity:
-    """Return the engine's printed capacity."""
+def capacity_of(engine: Engine, startup: Startup | None = None) -> Capacity:
+    """Return the engine's printed capacity; `startup` lets it use what the front end was told, too."""
     sizes = engine.all(KVCacheCapacity)
     tightest = min(sizes, key=lambda r: r.tokens, default=None)
     printed: list[tuple[Fraction, int, int]] = [
@@ -84,10 +90,7 @@ def capacity_of(engine: Engine) -> Capacity:
         concurrency = min(p for p in printed if p[1] == length)
     else:
         concurrency = None
-    blocks = min(engine.all(DeviceBlocks), key=lambda r: r.device_blocks, default=None)
-    count = blocks.device_blocks if blocks else None
-    if blocks and blocks.device.lower() == "cpu" and blocks.device_blocks == 0:
-        count = blocks.cpu_blocks
+    count, blocks_line = _blocks(engine, startup)
     return Capacity(
         tokens=tightest.tokens if tightest else None,
         tokens_line=tightest.line if tightest else None,
@@ -95,8 +98,21 @@ def capacity_of(engine: Engine) -> Capacity:
         concurrency=concurrency[0] if concurrency else None,
         concurrency_line=concurrency[2] if concurrency else None,
         blocks=count,
-        blocks_line=blocks.line if blocks else None,
+        blocks_line=blocks_line,
     )
+
+
+def _blocks(engine: Engine, startup: Startup | None) -> tuple[int | None, int | None]:
+    """Return the printed number of blocks and its line."""
+    blocks = min(engine.all(DeviceBlocks), key=lambda r: r.device_blocks, default=None)
+    if blocks is not None:
+        on_host = blocks.device.lower() == "cpu" and blocks.device_blocks == 0
+        return (blocks.cpu_blocks if on_host else blocks.device_blocks), blocks.line
+    # What the front end is told is a sum over data-parallel engines: it says something about one engine only where there is one.
+    if startup is None or len(startup.engines) > 1 or (startup.config and (startup.config.data_parallel_size or 1) > 1):
+        return None, None
+    told = [r for r in startup.all(FrontEndBlocks) if (r.engine or 0) == engine.index and (r.engine_count or 1) == 1]
+    return (told[-1].device_blocks, told[-1].line) if told else (None, None)
 
 
 def _ranks(engine: Engine) -> list[Rank]:
@@ -116,7 +132,7 @@ def _observe_engine(startup: Startup, engine: Engine, expectation: Expectation |
     ledger = Ledger(f"engine {engine.index}")
     found = _ranks(engine)
     ranks = [RankLedger(rank, *observe_rank(startup, engine, rank, found, expectation)) for rank in found]
-    capacity = capacity_of(engine)
+    capacity = capacity_of(engine, startup)
     _add_block_size(startup, ledger)
     if capacity.blocks is not None:
         ledger.exact("blocks", "KV cache blocks", "blocks", capacity.blocks, "printed", line=capacity.blocks_line)
@@ -140,48 +156,51 @@ def _observe_engine(startup: Startup, engine: Engine, expectation: Expectation |
             "concurrency", "concurrency at that length", "requests", printed_range(float(capacity.concurrency)),
             "printed", line=capacity.concurrency_line,
         )  # fmt: skip
+    _add_max_num_seqs(startup, ledger)
+    available = available_memory(startup, engine, ranks)
+    if available is not None:
+        _add_bytes_per_token(startup, ledger, available)
+    return EngineLedger(engine, ledger, capacity, ranks, available)
+
+
+def _add_max_num_seqs(startup: Startup, ledger: Ledger) -> None:
     seqs = startup.args.get("max_num_seqs")
     if isinstance(seqs, int) and not isinstance(seqs, bool):
         ledger.exact("max_num_seqs", "max_num_seqs", "requests", seqs, "printed", origin="server arguments")
-    _add_bytes_per_token(ledger, ranks)
-    return EngineLedger(engine, ledger, capacity, ranks)
+        return
+    for default in reversed(startup.all(BudgetDefault)):
+        if default.max_num_seqs is not None:
+            ledger.exact(
+                "max_num_seqs", "max_num_seqs", "requests", default.max_num_seqs, "printed", line=default.line,
+                origin=f"the default for {default.usage_context}",
+            )  # fmt: skip
+            return
 
 
 def _add_block_size(startup: Startup, ledger: Ledger) -> None:
-    size = startup.args.get("block_size")
-    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
-        ledger.exact("block_size", "block size", "tokens per block", size, "printed", origin="server arguments")
-        return
-    config = startup.config
-    stated = config.config.get("block_size") if config is not None and isinstance(config.config, dict) else None
-    if isinstance(stated, int) and stated > 0:
+    size = block_size_of(startup)
+    if size is not None:
         ledger.exact(
-            "block_size", "block size", "tokens per block", stated, "printed", line=config.line if config else None
-        )
-        return
-    devices = {r.device.lower() for r in startup.all(DeviceBlocks)} | {
-        r.device.lower() for r in startup.all(KVCacheCapacity)
-    }
-    if devices & {"gpu", "cuda", "rocm"}:
-        ledger.exact("block_size", "block size", "tokens per block", 16, "assumed", origin="vLLM's default on GPUs")
+            "block_size", "block size", "tokens per block", size.tokens, "printed" if size.printed else "assumed",
+            origin=size.origin, line=size.line,
+        )  # fmt: skip
 
 
-def _add_bytes_per_token(ledger: Ledger, ranks: list[RankLedger]) -> None:
+def _add_bytes_per_token(startup: Startup, ledger: Ledger, available: Available) -> None:
     """Add available memory ÷ tokens of the tightest rank: means something where all layers cost the same per token."""
-    tokens = ledger["tokens"].interval
-    pools = [(pool.hi, rank) for rank in ranks if (pool := rank.ledger["kv_cache"].interval) is not None]
-    if tokens is None or not tokens.lo or not pools:
+    tokens, pool = ledger["tokens"].interval, available.tightest
+    if tokens is None or not tokens.lo or pool.hi <= 0:
         return
-    available = min(pools, key=lambda pair: pair[0])[1].ledger["kv_cache"]
-    assert available.lo is not None
-    assert available.hi is not None
-    if available.hi <= 0:
-        return
+    size, length = ledger["block_size"].interval, ledger["max_model_len"].interval
+    step = size.hi if size else 1
+    cells = tokens.hi
+    if length is not None and parse_release(startup.version).since("0.20.2"):
+        # Tokens are int(concurrency × length): a length that is no whole number of blocks makes them fewer than there are.
+        per_request = -(-length.lo // step)
+        cells = max(cells, -(-tokens.hi * per_request // length.lo) * step)
     # The pool is a whole number of blocks: up to one block of the memory is left over.
-    size = ledger["block_size"].interval
-    slack = size.hi if size else 1
     ledger.between(
         "kv_bytes_per_token", "KV bytes per token and rank", "bytes per token",
-        (Fraction(available.lo) / (tokens.hi + slack), Fraction(available.hi) / tokens.lo), "derived",
+        (Fraction(max(pool.lo, 0)) / (cells + step), Fraction(pool.hi) / tokens.lo), "derived",
         formula="available KV cache memory ÷ tokens", line=available.line,
     )  # fmt: skip

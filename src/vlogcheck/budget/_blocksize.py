@@ -63,7 +63,8 @@ def _attention(model: ModelConfig, settings: Settings) -> tuple[int, str | None]
     if model.text_model_type == "deepseek_v4":
         return 256, None
     if settings.device.is_cpu:
-        return asked or (CPU_DEFAULT if release.since("0.11.1") else DEFAULT), None
+        latent = settings.use_mla and release.since("0.18.1")  # chosen by the back end, whose latent kernel takes 16
+        return asked or (CPU_DEFAULT if release.since("0.11.1") and not latent else DEFAULT), None
     if settings.use_mla:
         return _latent(model, settings)
     if settings.cache_dtype.startswith("turboquant") and release.since("0.25.1") and not traits.is_hybrid(model):

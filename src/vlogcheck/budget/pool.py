@@ -197,6 +197,16 @@ class Pool:
         concurrency = min(value for _, value in printed)
         return PoolResult(blocks, tokens, concurrency, length)
 
+    def printed(self, blocks: int, length: int) -> tuple[int, float]:
+        """Return the tokens and the concurrency a release prints for ``blocks`` blocks and requests of ``length`` tokens."""
+        rank = next((number for number, layers in enumerate(self.ranks) if layers), None)
+        if rank is None or not self.blocks_per_request(length, rank):
+            return 0, 0.0
+        if self.settings.is_v0:
+            tokens = blocks * self.ranks[rank][0].spec.block_size
+            return tokens, tokens / length
+        return self._printed(blocks, length, rank)
+
     def _printed(self, blocks: int, length: int, rank: int) -> tuple[int, float]:
         """Return the token count and concurrency vLLM prints for ``blocks`` blocks."""
         settings, release = self.settings, self.settings.release

@@ -1,0 +1,285 @@
+"""What a log says about how the server was set up, as far as the KV cache depends on it: platform, block size, options.
+
+Used for the expected ledger (what the plan is to follow) and for the observed one (what one block is). Nothing is guessed: where
+the log does not say, the release's default is named as such.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vlogcheck._literals import read_call
+from vlogcheck.records import DeviceBlocks, KVCacheCapacity, Platform
+from vlogcheck.records.config import AsyncScheduling, BudgetDefault, ChunkedPrefill
+from vlogcheck.records.hybrid import HybridBlockSize, HybridManagerOff
+from vlogcheck.records.kv_options import AttentionBackend, BlockSizeSet, KVCacheDtype, KVCacheFormat, MambaCacheMode
+from vlogcheck.records.planned import StartupPlanApplied
+from vlogcheck.units import Interval
+
+if TYPE_CHECKING:
+    from vlogcheck.budget.flags import ServeOptions
+    from vlogcheck.observed import EngineLedger, RankLedger
+    from vlogcheck.startup import Engine, Startup
+
+__all__ = [
+    "Available",
+    "BlockSize",
+    "available_memory",
+    "block_size_of",
+    "environment_from_log",
+    "not_modelled",
+    "options_from_log",
+    "platform_of",
+    "stated",
+    "world_size",
+]
+
+_MODELLED = frozenset({"cuda", "rocm", "cpu"})
+_NAMES = {"ascend": "npu", "gpu": "cuda", "neuron": "neuron"}
+_BACKEND_BLOCKS = {"FLASHMLA": 64, "CUTLASS_MLA": 128}
+"""Tokens per block that a back end needs whatever was asked for (vllm/platforms/cuda.py)."""
+_OBJECTS = ("speculative_config", "compilation_config", "kv_transfer_config", "kv_events_config", "hf_overrides")
+
+
+class BlockSize(NamedTuple):
+    """Tokens per block of the attention layers, and how it is known."""
+
+    tokens: int
+    printed: bool
+    origin: str
+    line: int | None = None
+
+
+class Available(NamedTuple):
+    """Memory for the KV cache: one interval of bytes per pipeline stage, the tightest rank of each."""
+
+    stages: list[Interval]
+    origin: str
+    line: int | None
+    complete: bool
+    """Whether every rank's figure is there; else a rank that printed nothing may have less."""
+
+    @property
+    def tightest(self) -> Interval:
+        """The stage with the least memory."""
+        return min(self.stages, key=lambda interval: interval.hi)
+
+
+def platform_of(startup: Startup) -> str | None:
+    """Return `cuda`, `rocm`, `cpu`, `npu`, `tpu`, `xpu`, `hpu` or a plug-in's name; None where no line says it.
+
+    "GPU KV cache size" proves nothing: releases before 0.30 print it on every platform.
+    """
+    platform = startup.last(Platform)
+    if platform is not None:
+        name = platform.platform.lower()
+        return _NAMES.get(name, name)
+    config = startup.config
+    said = config.config.get("device_config") if config is not None and isinstance(config.config, dict) else None
+    devices = [str(said)] if said else []
+    devices += [r.device for r in startup.all(DeviceBlocks)] + [r.device for r in startup.all(KVCacheCapacity)]
+    for device in devices:
+        name = device.lower().partition(":")[0]
+        if name in ("cpu", "cuda", "rocm", "npu", "xpu", "hpu", "tpu"):
+            return name
+    return None
+
+
+def not_modelled(startup: Startup) -> str | None:
+    """Return why the rules of the KV cache do not apply to the start-up's platform, or None where they do."""
+    platform = platform_of(startup)
+    if platform is None or platform in _MODELLED:
+        return None
+    return f"platform {platform} sizes its KV cache by its own rules, which are not modelled"
+
+
+def stated(startup: Startup, name: str) -> Any:
+    """Return the value of an option as the server's arguments or the engine's banner print it, or None."""
+    value = startup.args.get(name)
+    if value is None and (config := startup.config) is not None and isinstance(config.config, dict):
+        value = config.config.get(name)
+    return value
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 62 else None
+
+
+def block_size_of(startup: Startup) -> BlockSize | None:
+    """Return the tokens per block of the attention layers, or None where neither a line nor a default says it."""
+    if (hybrid := startup.last(HybridBlockSize)) is not None:
+        return BlockSize(hybrid.block_size_tokens, True, "aligned with the state pages", hybrid.line)
+    if (forced := startup.last(BlockSizeSet)) is not None:
+        return BlockSize(forced.block_size_tokens, True, f"the {forced.backend or 'attention'} back end's", forced.line)
+    size = _count(startup.args.get("block_size"))
+    if size is not None:
+        return BlockSize(size, True, "server arguments")
+    config = startup.config
+    written = config.config.get("block_size") if config is not None and isinstance(config.config, dict) else None
+    if config is not None and (size := _count(written)) is not None:
+        return BlockSize(size, True, "engine banner", config.line)
+    return _default_block_size(startup)
+
+
+def _default_block_size(startup: Startup) -> BlockSize | None:
+    backend = _backend(startup)
+    if backend in _BACKEND_BLOCKS:
+        return BlockSize(_BACKEND_BLOCKS[backend], False, f"what {backend} needs")
+    platform = platform_of(startup)
+    if platform == "cpu":
+        from vlogcheck.budget.releases import parse_release
+
+        size = 128 if parse_release(startup.version).since("0.11.1") else 16
+        return BlockSize(size, False, "the release's default on CPUs")
+    if platform == "npu":
+        return BlockSize(128, False, "vllm-ascend's default")
+    devices = {r.device.lower() for r in startup.all(DeviceBlocks)}
+    devices |= {r.device.lower() for r in startup.all(KVCacheCapacity)}
+    if platform in ("cuda", "rocm") or (platform is None and devices & {"gpu", "cuda", "rocm"}):
+        return BlockSize(16, False, "vLLM's default on GPUs")
+    return None
+
+
+def _backend(startup: Startup) -> str | None:
+    record = startup.last(AttentionBackend)
+    return record.backend.upper().replace(" ", "_") if record is not None else None
+
+
+def options_from_log(startup: Startup, engine: EngineLedger | None = None) -> ServeOptions:
+    """Return the options a log states: its arguments, what vLLM made of them in the engine's banner, and later lines.
+
+    Raises `ValueError` (a `FlagError`) for an argument with a value that cannot be meant.
+    """
+    from vlogcheck.budget.flags import options_from_mapping
+
+    given = {name: value for name, value in startup.args.items() if value is not None}
+    given |= _banner(engine.engine if engine is not None else None, startup)
+    given |= _from_lines(startup)
+    if engine is not None and engine.capacity.max_model_len:
+        given["max_model_len"] = engine.capacity.max_model_len
+    for name in _OBJECTS:
+        if name in given and not isinstance(given[name], Mapping):
+            value = _object(name, given.pop(name))
+            if value:
+                given[name] = value
+    return options_from_mapping(given)
+
+
+def _banner(engine: Engine | None, startup: Startup) -> dict[str, Any]:
+    """Return what the engine's banner says was resolved."""
+    config = (engine.config if engine is not None else None) or startup.config
+    if config is None:
+        return {}
+    resolved: dict[str, Any] = {
+        "dtype": config.dtype,
+        "kv_cache_dtype": config.kv_cache_dtype,
+        "max_model_len": config.max_model_len,
+        "tensor_parallel_size": config.tensor_parallel_size,
+        "pipeline_parallel_size": config.pipeline_parallel_size,
+        "data_parallel_size": config.data_parallel_size,
+        "quantization": config.quantization,
+        "enforce_eager": config.enforce_eager,
+        "enable_prefix_caching": config.enable_prefix_caching,
+    }
+    if isinstance(config.config, dict):
+        for name in ("decode_context_parallel_size", "prefill_context_parallel_size", "kv_cache_memory_bytes",
+                     "speculative_config", "kv_transfer_config"):  # fmt: skip
+            if name not in startup.args:
+                resolved[name] = config.config.get(name)
+    return {name: value for name, value in resolved.items() if value is not None and value != "None"}
+
+
+def _from_lines(startup: Startup) -> dict[str, Any]:
+    """Return what single lines say about an option."""
+    found: dict[str, Any] = {}
+    size = block_size_of(startup)
+    if size is not None and size.printed:
+        found["block_size"] = size.tokens
+    chunked = [r.max_num_batched_tokens for r in startup.all(ChunkedPrefill) if r.max_num_batched_tokens is not None]
+    for default in startup.all(BudgetDefault):
+        if default.max_num_batched_tokens is not None and "max_num_batched_tokens" not in startup.args:
+            found["max_num_batched_tokens"] = default.max_num_batched_tokens
+        if default.max_num_seqs is not None and "max_num_seqs" not in startup.args:
+            found["max_num_seqs"] = default.max_num_seqs
+    if chunked:
+        found["max_num_batched_tokens"] = chunked[-1]
+    if (scheduling := startup.last(AsyncScheduling)) is not None:
+        found["async_scheduling"] = scheduling.state == "enabled"
+    if startup.last(HybridManagerOff) is not None:
+        found["disable_hybrid_kv_cache_manager"] = True
+    if (mode := startup.last(MambaCacheMode)) is not None and mode.mode != "none":
+        found["mamba_cache_mode"] = mode.mode
+    if (backend := _backend(startup)) is not None and "attention_backend" not in startup.args:
+        found["attention_backend"] = backend
+    config = startup.config
+    if config is None or config.kv_cache_dtype in (None, "auto"):
+        if (stored := startup.last(KVCacheDtype)) is not None:
+            found["kv_cache_dtype"] = stored.kv_cache_dtype
+        if (layout := startup.last(KVCacheFormat)) is not None and layout.kv_format == "fp8_ds_mla":
+            found["kv_cache_dtype"] = layout.kv_format
+    return found
+
+
+def _object(name: str, value: Any) -> dict[str, Any] | None:
+    """Return a configuration printed as a call (`SpeculativeConfig(method='ngram', num_spec_tokens=3)`) as an object."""
+    if not isinstance(value, str) or name not in ("speculative_config", "kv_transfer_config"):
+        return None
+    values = read_call(value)
+    if not values:
+        return None
+    if "num_spec_tokens" in values:
+        values["num_speculative_tokens"] = values.pop("num_spec_tokens")
+    return {key: item for key, item in values.items() if item is not None}
+
+
+def environment_from_log(startup: Startup) -> dict[str, str]:
+    """Return vLLM's environment variables as far as a line shows their effect."""
+    generation = startup.config.engine_generation if startup.config is not None else None
+    return {"VLLM_USE_V1": "0" if generation == "V0" else "1"} if generation in ("V0", "V1") else {}
+
+
+def world_size(engine: Engine, startup: Startup) -> int:
+    """Return how many ranks (tensor × pipeline) an engine has by its banner; 1 where it does not say."""
+    config = engine.config or startup.config
+    if config is None:
+        return 1
+    return (config.tensor_parallel_size or 1) * (config.pipeline_parallel_size or 1)
+
+
+def available_memory(startup: Startup, engine: Engine, ranks: Sequence[RankLedger]) -> Available | None:
+    """Return the memory for the KV cache, or None where the log does not print it.
+
+    `ranks` are those that printed something. A fixed size in bytes is exact; a printed figure is the interval of its rounding.
+    """
+    from vlogcheck.records.offload import CPUKVCache
+
+    fixed = _count(stated(startup, "kv_cache_memory_bytes")) or _count(startup.args.get("kv_cache_memory"))
+    if fixed is not None:
+        return Available([Interval.exactly(fixed)], "--kv-cache-memory-bytes", None, True)
+    if (plan := startup.last(StartupPlanApplied)) is not None:
+        return Available([Interval.exactly(plan.kv_cache_bytes)], "a stored start-up plan", plan.line, True)
+    stages: dict[int, tuple[Interval, int | None]] = {}
+    printed = 0
+    for rank in ranks:
+        term = rank.ledger["kv_cache"]
+        pool = term.interval
+        if pool is None or term.status != "printed":
+            continue
+        printed += 1
+        known = stages.get(rank.rank.stage)
+        if known is None or pool.hi < known[0].hi:
+            stages[rank.rank.stage] = (pool, term.line)
+    if stages:
+        line = min(stages.values(), key=lambda pair: pair[0].hi)[1]
+        complete = printed >= world_size(engine, startup)
+        return Available([stages[s][0] for s in sorted(stages)], "the memory the log prints", line, complete)
+    spaces = engine.all(CPUKVCache) or startup.all(CPUKVCache)
+    if spaces and platform_of(startup) in (None, "cpu"):
+        least = min(spaces, key=lambda r: r.gib)
+        whole = re.fullmatch(r"\d+", least.gib.text)
+        size = Interval.exactly(int(Fraction(least.gib.text) * (1 << 30))) if whole else least.gib.bytes
+        return Available([size], "the CPU back end's KV cache space", least.line, True)
+    return None
