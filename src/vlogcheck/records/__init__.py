@@ -1,6 +1,14 @@
 """Every record vlogcheck knows, by subject. Adding a wording is one `Template(...)`; adding a record is one class."""
 
 from vlogcheck.records.autofit import AutoFit, BlocksOverride, ContextParallelCapacity, FrontEndBlocks
+from vlogcheck.records.buffers import (
+    AllocatorReading,
+    CheckpointCacheReleased,
+    ExtraBuffer,
+    MambaBlocksTooFew,
+    WeightCacheMemory,
+    WorkspaceResized,
+)
 from vlogcheck.records.capacity import DeviceBlocks, KVCacheCapacity, MaxConcurrency
 from vlogcheck.records.communication import CollectiveTimeout, CommunicationError, PeerLost, RendezvousTimeout
 from vlogcheck.records.compilation import (
@@ -24,6 +32,7 @@ from vlogcheck.records.config import (
     ModelArchitecture,
     ModelRunner,
 )
+from vlogcheck.records.connectors import HiSparseConcurrency, OffloadPoolOverridden, OffloadTier, TransferLayout
 from vlogcheck.records.device_oom import KernelOutOfResources, OutOfMemory
 from vlogcheck.records.errors import (
     AutoFitImpossible,
@@ -57,6 +66,7 @@ from vlogcheck.records.graphs import (
     GraphUtilization,
 )
 from vlogcheck.records.host import Crashed, HostAllocationFailed, NoSpaceLeft, OOMKilled, ProcessKilled
+from vlogcheck.records.host_notices import LongContextWarning, MemoryNodes, PinnedMemoryOff, SymmetricMemory
 from vlogcheck.records.hybrid import (
     HiddenStateBlockSize,
     HybridBlockSize,
@@ -66,6 +76,15 @@ from vlogcheck.records.hybrid import (
     MambaPagePadding,
 )
 from vlogcheck.records.identity import EngineConfig, EngineDump, ServedModel, ServerArgs, ServerVersion
+from vlogcheck.records.kv_notices import (
+    DrafterKVCache,
+    KVBackendChoice,
+    KVCacheDtypeChanged,
+    KVCacheShape,
+    KVEventsSetting,
+    KVFusion,
+    KVScaleDefault,
+)
 from vlogcheck.records.kv_options import (
     AttentionBackend,
     BlockSizeSet,
@@ -99,9 +118,9 @@ from vlogcheck.records.offload import (
     CPUKVCache,
     HiSparsePools,
     MappedOffloadFile,
+    OffloadedWeights,
     OffloadPool,
     OffloadTensors,
-    OffloadedWeights,
     SleepFreed,
     SleepTime,
 )
@@ -164,11 +183,22 @@ from vlogcheck.records.runtime import (
     PrefixCacheHits,
     SpecDecodeMetrics,
 )
+from vlogcheck.records.shared_memory import (
+    EmbeddingCacheSize,
+    FrontEndDecoding,
+    FrontEndDecodingTooLarge,
+    HostPoolReleased,
+    HostPoolTooLarge,
+    SharedMemoryTooSmall,
+)
 from vlogcheck.records.shutdown import SharedMemoryWait, Shutdown, SignalReceived
+from vlogcheck.records.transfer_failures import KVTransferFailed
+from vlogcheck.records.transfer_steps import KVTransferStep
 from vlogcheck.records.weights import WeightsLoaded, WeightsRead
 
 __all__ = [
     "AllocatedCache",
+    "AllocatorReading",
     "ApiServers",
     "AsyncScheduling",
     "AttentionBackend",
@@ -180,6 +210,7 @@ __all__ = [
     "BlocksOverride",
     "BudgetDefault",
     "CPUKVCache",
+    "CheckpointCacheReleased",
     "CheckpointSize",
     "ChunkedPrefill",
     "CollectiveTimeout",
@@ -193,10 +224,12 @@ __all__ = [
     "DiffusionMetrics",
     "DistributedBackend",
     "DraftLengthClamp",
+    "DrafterKVCache",
     "DrafterLoad",
     "DtypeCast",
     "DynamoTime",
     "EagerMode",
+    "EmbeddingCacheSize",
     "EncoderCacheBudget",
     "EncoderGraphCapture",
     "EncoderProfilingSkipped",
@@ -213,10 +246,13 @@ __all__ = [
     "EngineTimeout",
     "ExternalWeights",
     "ExternalWeightsTooLarge",
+    "ExtraBuffer",
     "FreeAfterGraphs",
     "FreeMemoryGrew",
     "FreeMemoryTooLow",
     "FrontEndBlocks",
+    "FrontEndDecoding",
+    "FrontEndDecodingTooLarge",
     "GraphCached",
     "GraphCapture",
     "GraphCaptureSkipped",
@@ -232,30 +268,43 @@ __all__ = [
     "HPUBlocks",
     "HPUMemorySplit",
     "HPUWarmup",
+    "HiSparseConcurrency",
     "HiSparsePools",
     "HiddenStateBlockSize",
     "HostAllocationFailed",
+    "HostPoolReleased",
+    "HostPoolTooLarge",
     "HybridBlockSize",
     "HybridManagerOff",
     "InvalidKVCacheSpace",
     "IterationDetails",
+    "KVBackendChoice",
     "KVCacheCapacity",
     "KVCacheDtype",
+    "KVCacheDtypeChanged",
     "KVCacheFormat",
     "KVCacheLayout",
     "KVCacheMemory",
     "KVCachePinned",
     "KVCacheRequestTooLarge",
+    "KVCacheShape",
     "KVCacheTokensTooFew",
     "KVCacheTooSmall",
+    "KVEventsSetting",
+    "KVFusion",
     "KVGroupBlockSizes",
+    "KVScaleDefault",
+    "KVTransferFailed",
     "KVTransferMetrics",
+    "KVTransferStep",
     "KernelOutOfResources",
     "LayerPadding",
     "LoadPeak",
     "LoadStart",
     "LoadStep",
+    "LongContextWarning",
     "LoraLoaded",
+    "MambaBlocksTooFew",
     "MambaCacheMode",
     "MambaPagePadding",
     "MappedOffloadFile",
@@ -263,6 +312,7 @@ __all__ = [
     "MaxModelLen",
     "MaxModelLenTooLarge",
     "MemoryAfterProfiling",
+    "MemoryNodes",
     "MemoryProfile",
     "MemorySnapshot",
     "MemoryUse",
@@ -278,10 +328,13 @@ __all__ = [
     "NoSpaceLeft",
     "OOMKilled",
     "OffloadPool",
+    "OffloadPoolOverridden",
     "OffloadTensors",
+    "OffloadTier",
     "OffloadedWeights",
     "OutOfMemory",
     "PeerLost",
+    "PinnedMemoryOff",
     "Platform",
     "Preempted",
     "PrefixCacheHits",
@@ -303,6 +356,7 @@ __all__ = [
     "ServerProcessDied",
     "ServerStarting",
     "ServerVersion",
+    "SharedMemoryTooSmall",
     "SharedMemoryWait",
     "Shutdown",
     "SignalReceived",
@@ -313,20 +367,24 @@ __all__ = [
     "StartupPlanFile",
     "SwapSpaceExhausted",
     "SwapSpaceTooLarge",
+    "SymmetricMemory",
     "TPUCompactMamba",
     "TPUKVCache",
     "TPUMemory",
     "TPUMemoryTooSmall",
     "TPUMemoryUse",
     "TracebackFrame",
+    "TransferLayout",
     "UtilizationOutOfRange",
     "UvicornRunning",
     "WarmupSize",
+    "WeightCacheMemory",
     "WeightFormat",
     "WeightsLoaded",
     "WeightsRead",
     "WorkerDied",
     "WorkerFailed",
+    "WorkspaceResized",
     "WorldRank",
     "XPUMemory",
 ]

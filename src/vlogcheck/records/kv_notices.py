@@ -1,0 +1,311 @@
+"""What else vLLM says about the KV cache: changes of type, kernels, fusions, drafters, shapes."""
+
+from __future__ import annotations
+
+from vlogcheck.template import Record, Template, Word
+
+__all__ = [
+    "DrafterKVCache",
+    "KVBackendChoice",
+    "KVCacheDtypeChanged",
+    "KVCacheShape",
+    "KVEventsSetting",
+    "KVFusion",
+    "KVScaleDefault",
+]
+
+
+class KVCacheDtypeChanged(Record):
+    """The type asked for the KV cache is not possible on this device: another one is used."""
+
+    kv_cache_dtype: Word
+    """The type used."""
+
+    templates = (
+        Template(
+            "CPU backend doesn't support KV cache quantization fallback to {kv_cache_dtype}.",
+            versions=">=0.11.1,<0.21.0",
+            example="CPU backend doesn't support KV cache quantization fallback to auto.",
+        ),
+        Template(
+            "CPU backend doesn't support {_} KV cache type, cast to {kv_cache_dtype}.",
+            versions=">=0.8.0,<0.11.1",
+            example="CPU backend doesn't support fp8_e4m3 KV cache type, cast to fp8_e5m2.",
+        ),
+        Template(
+            "KV cache type is overridden to {kv_cache_dtype} via {_} env var.",
+            versions=">=0.6.3.post1,<0.8.2",
+            example="KV cache type is overridden to u8 via VLLM_OPENVINO_CPU_KV_CACHE_PRECISION env var.",
+        ),
+    )
+
+
+class KVScaleDefault(Record):
+    """Scales of a quantised KV cache: defaults are used, or computing them is off (layers/quantization/kv_cache.py)."""
+
+    model: str | None = None
+    """The model it concerns."""
+
+    templates = (
+        Template(
+            "Using KV cache scaling factor 1.0 for fp8_e4m3. {_}",
+            versions=">=0.4.3",
+            example="Using KV cache scaling factor 1.0 for fp8_e4m3. 16",
+        ),
+        Template(
+            "Disabling calculate_kv_scales for hybrid model '{model}'. {_}",
+            versions=">=0.19.1,<0.28.0",
+            example="Disabling calculate_kv_scales for hybrid model 'layer 3'. 16",
+        ),
+    )
+
+
+class KVBackendChoice(Record):
+    """A quantised KV cache decides which attention kernels are possible."""
+
+    templates = (
+        Template(
+            "Cannot use {_} backend for FP8 KV cache.",
+            versions=">=0.4.3,<0.11.0",
+            example="Cannot use FlashAttention-2 backend for FP8 KV cache.",
+        ),
+        Template(
+            "Please use FlashInfer backend with FP8 KV Cache for better performance by setting environment variable"
+            " {_}",
+            versions=">=0.6.0,<0.10.2",
+            example="Please use FlashInfer backend with FP8 KV Cache for better performance by setting environment"
+            " variable 16",
+        ),
+        Template(
+            "FP8 KV cache is enabled but {_}",
+            versions=">=0.20.2",
+            example="FP8 KV cache is enabled but 16",
+        ),
+        Template(
+            "FP8 KV cache on the CPU backend only does not support fp16 for now, cast to bf16.",
+            versions=">=0.8.0,<0.11.1",
+            example="FP8 KV cache on the CPU backend only does not support fp16 for now, cast to bf16.",
+        ),
+        Template(
+            "Unable to perform FP8 prefill attention when use_prefill_query_quantization is enabled. {_}",
+            versions=">=0.17.1",
+            example="Unable to perform FP8 prefill attention when use_prefill_query_quantization is enabled. 16",
+        ),
+        Template(
+            "FlashInfer XQA decode does not support head_dim={_}; reverting this KV-cache group to native FlashInfer"
+            " decode.",
+            versions=">=0.29.0",
+            example="FlashInfer XQA decode does not support head_dim=16; reverting this KV-cache group to native"
+            " FlashInfer decode.",
+        ),
+        Template(
+            "KV cache is {_} GiB per layer, past the 2 GiB where the Gluon MLA kernel drops its KV bounds mask; {_}",
+            versions=">=0.31.0",
+            example="KV cache is 16 GiB per layer, past the 2 GiB where the Gluon MLA kernel drops its KV bounds"
+            " mask; 16",
+        ),
+        Template(
+            "TRTLLM attention is disabled because KV transfer (P/D disaggregation) is enabled. {_}",
+            versions=">=0.16.0,<0.17.1",
+            example="TRTLLM attention is disabled because KV transfer (P/D disaggregation) is enabled. 16",
+        ),
+        Template(
+            "fuse_attn_quant: not registering the NVFP4-output attention fusion with an NVFP4 KV cache {_}",
+            versions=">=0.30.0",
+            example="fuse_attn_quant: not registering the NVFP4-output attention fusion with an NVFP4 KV cache 16",
+        ),
+        Template(
+            "Gemma4 model has heterogeneous head dimensions {_}. Using per-layer FA3/FA4 selection for FP8 KV cache"
+            " on SM90.",
+            versions=">=0.31.0",
+            example="Gemma4 model has heterogeneous head dimensions 16. Using per-layer FA3/FA4 selection for FP8 KV"
+            " cache on SM90.",
+        ),
+        Template(
+            "Skipping CompressedTensors config group for {_}. Attention quant is coupled with KV-cache quantization"
+            " in vLLM.",
+            versions=">=0.15.1",
+            example="Skipping CompressedTensors config group for 16. Attention quant is coupled with KV-cache"
+            " quantization in vLLM.",
+        ),
+        Template(
+            "HpcRopeNorm: KV cache pages interleave K and V, {_}",
+            versions=">=0.29.0",
+            example="HpcRopeNorm: KV cache pages interleave K and V, 16",
+        ),
+        Template(
+            "The kv-cache-dtype '{_}' already exists and will be overwritten by handler {_}.",
+            versions=">=0.33.0",
+            example="The kv-cache-dtype '16' already exists and will be overwritten by handler 16.",
+        ),
+    )
+
+
+class KVFusion(Record):
+    """Kernels that write the KV cache are fused with their neighbours, or not (compilation/passes/fusion/*)."""
+
+    templates = (
+        Template(
+            "QK Norm+{_}KVCache fusion not enabled{_}",
+            versions=">=0.26.0",
+            example="QK Norm+RoPE/KVCache fusion not enabledRoPE/",
+        ),
+        Template(
+            "QK-Norm+{_}KVCache fusion{_}",
+            versions=">=0.26.0",
+            example="QK-Norm+RoPE/KVCache fusionRoPE/",
+        ),
+        Template(
+            "KV cache fusion currently only enabled on ROCm. The fusion will be disabled.",
+            versions=">=0.17.1",
+            example="KV cache fusion currently only enabled on ROCm. The fusion will be disabled.",
+        ),
+        Template(
+            "MLA KV cache update with RoPE fusion enabled but the current platform is not CUDA or ROCm. The fusion"
+            " will be disabled.",
+            versions=">=0.22.1",
+            example="MLA KV cache update with RoPE fusion enabled but the current platform is not CUDA or ROCm. The"
+            " fusion will be disabled.",
+        ),
+        Template(
+            "{_}rope_kvcache is enabled, but splitting_ops is None and Inductor graph partition is not enabled.{_}",
+            versions=">=0.19.1",
+            example="fuse_rope_kvcache is enabled, but splitting_ops is None and Inductor graph partition is not"
+            " enabled.fuse_",
+        ),
+        Template(
+            "Max num batched tokens below {_}kvcache fusion threshold, {_}fusion enabled for num_tokens <= {_}.",
+            versions=">=0.17.1",
+            example="Max num batched tokens below 16kvcache fusion threshold, 16fusion enabled for num_tokens <= 16.",
+        ),
+        Template(
+            "Canonicalized degenerate KV cache strides ({_}): {_}",
+            versions=">=0.21.0",
+            example="Canonicalized degenerate KV cache strides (16): 16",
+        ),
+    )
+
+
+class KVEventsSetting(Record):
+    """Publishing of KV cache events disagrees with the rest of the configuration."""
+
+    templates = (
+        Template(
+            "KV cache events are disabled,{_}",
+            versions=">=0.9.0.1",
+            example="KV cache events are disabled,16",
+        ),
+        Template(
+            "KV cache events are on, but prefix caching is not enabled.{_}",
+            versions=">=0.9.0.1",
+            example="KV cache events are on, but prefix caching is not enabled.16",
+        ),
+        Template(
+            "enable_kv_events is set on secondary tier '{_}' but KV cache events are disabled globally; the tier"
+            " will not emit events.",
+            versions=">=0.26.0",
+            example="enable_kv_events is set on secondary tier '16' but KV cache events are disabled globally; the"
+            " tier will not emit events.",
+        ),
+        Template(
+            "KVCR local DRAM is enabled, but KV cache events are disabled; {_}",
+            versions=">=0.30.0",
+            example="KVCR local DRAM is enabled, but KV cache events are disabled; 16",
+        ),
+    )
+
+
+class DrafterKVCache(Record):
+    """The drafter's KV cache: set up, or its groups could not be told from the target's."""
+
+    method: Word | None = None
+    """Method of speculation."""
+
+    templates = (
+        Template(
+            "Draft model KV cache initialized for CPU backend",
+            versions=">=0.20.2",
+            example="Draft model KV cache initialized for CPU backend",
+        ),
+        Template(
+            "EAGLE drafter KV cache initialized for CPU backend",
+            versions=">=0.20.2",
+            example="EAGLE drafter KV cache initialized for CPU backend",
+        ),
+        Template(
+            "Speculative decoding (method={method}) is enabled but no KV cache group could be identified as the"
+            " draft model's.",
+            versions=">=0.30.0",
+            example="Speculative decoding (method=eagle) is enabled but no KV cache group could be identified as the"
+            " draft model's.",
+        ),
+        Template(
+            "KV offloading: speculative decoding is enabled but no KV-cache group is annotated as a drafter group; {_}",
+            versions=">=0.30.0",
+            example="KV offloading: speculative decoding is enabled but no KV-cache group is annotated as a drafter"
+            " group; 16",
+        ),
+    )
+
+
+class KVCacheShape(Record):
+    """How tensors of the KV cache are laid out or shared between layers."""
+
+    shape: str | None = None
+    """Shape, as printed."""
+
+    templates = (
+        Template(
+            "Allocating a cross layer KV cache of shape {shape}",
+            versions=">=0.12.0,<0.29.0",
+            example="Allocating a cross layer KV cache of shape (32, 4096, 2, 16, 8, 128)",
+        ),
+        Template(
+            "{_} reuses KV cache of {_}",
+            versions=">=0.10.2",
+            example="model.layers.30.self_attn.attn reuses KV cache of model.layers.30.self_attn.attn",
+        ),
+        Template(
+            "Using cross-layer KV cache",
+            versions=">=0.16.0,<0.29.0",
+            example="Using cross-layer KV cache",
+        ),
+        Template(
+            "Skipping mixed KV-cache layout alignment for a non-NHD blocks-first attention view with stride {_}.",
+            versions=">=0.25.1,<0.29.0",
+            example="Skipping mixed KV-cache layout alignment for a non-NHD blocks-first attention view with stride"
+            " 16.",
+        ),
+        Template(
+            "Disabling fine-grained prefix-cache hits because these KV cache managers require block-aligned lookups:"
+            " {_}.",
+            versions=">=0.28.0",
+            example="Disabling fine-grained prefix-cache hits because these KV cache managers require block-aligned"
+            " lookups: 16.",
+        ),
+        Template(
+            "Group index `{_}` not in KV cache metadata",
+            versions=">=0.22.1",
+            example="Group index `16` not in KV cache metadata",
+        ),
+        Template(
+            "Initialized minimal KV cache for CUDA graph profiling",
+            versions=">=0.18.1",
+            example="Initialized minimal KV cache for CUDA graph profiling",
+        ),
+        Template(
+            "Cleaned up profiling KV cache and CUDA graphs",
+            versions=">=0.18.1",
+            example="Cleaned up profiling KV cache and CUDA graphs",
+        ),
+        Template(
+            "Disabling chunked prefill for model without KVCache",
+            versions=">=0.10.1.1",
+            example="Disabling chunked prefill for model without KVCache",
+        ),
+        Template(
+            "[Elastic EP] Synced KV cache memory size to new workers",
+            versions=">=0.17.1",
+            example="[Elastic EP] Synced KV cache memory size to new workers",
+        ),
+    )
