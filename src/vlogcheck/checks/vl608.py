@@ -1,0 +1,43 @@
+"""VL608: no graphs, or other graphs than asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vlogcheck.checks._options import asked
+from vlogcheck.records import EagerMode, GraphCaptureSkipped, GraphModeUnsupported
+from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.startup import Startup
+
+
+@check("graphs are not captured, or not as asked for", Severity.NOTE)
+def eager_forced(startup: Startup) -> Iterator[Finding]:
+    """Flag eager mode that nobody asked for, and a graph mode that was replaced."""
+    replaced = next((r for r in startup.all(GraphModeUnsupported) if r.becomes is not None), None)
+    if replaced is not None:
+        yield Finding(
+            f"graph mode {replaced.mode} is not possible with {replaced.backend}: {replaced.becomes} is used",
+            line=replaced.line,
+            expected=replaced.mode,
+            observed=str(replaced.becomes),
+            remedy=f"cudagraph_mode {replaced.becomes} says the same without the detour; other graphs take other"
+            " memory, so"
+            " compare the 'Graph capturing finished' line",
+            fix={"cudagraph_mode": str(replaced.becomes)},
+        )
+    if asked(startup, "enforce_eager") is True:
+        return
+    forced = next((r for r in startup.all(EagerMode) if r.reason is not None), None)
+    skipped = next((r for r in startup.all(GraphCaptureSkipped) if r.reason == "pipeline"), None)
+    record = forced or skipped
+    if record is None:
+        return
+    why = forced.reason if forced is not None else "pipeline parallelism"
+    yield Finding(
+        f"no graphs are captured: not possible with {why}",
+        line=record.line,
+        expected="captured graphs",
+        observed="eager mode",
+        remedy="plan without graph memory (1 to 2 GB more for the KV cache) and with 10 to 20 % more latency",
+        fix={"enforce_eager": 1},
+    )
