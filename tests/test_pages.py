@@ -1,7 +1,8 @@
 """Every check's page is its test: marked log lines must be flagged there, unmarked blocks must be clean of that check.
 
 A fenced `log` block may carry command options after the word (`--expect-concurrency 16`) and `+cut` for a log whose
-last line has no end; a preceding `json config` block is the model's configuration for the log blocks after it.
+last line has no end; a preceding `json config` block is the model's configuration for the log blocks after it, a `text smi` or `text metrics` block the file beside the log block
+that follows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ class Block(NamedTuple):
 def blocks(item: Check) -> list[Block]:
     found = []
     config: dict[str, Any] | None = None
+    beside: dict[str, bytes] = {}
     for kind, info, body in FENCE.findall(item.page):
+        if kind == "text" and info.strip() in ("smi", "metrics"):
+            beside[info.strip()] = body.encode()
         if kind == "json" and info.strip() == "config":
             config = json.loads(body)
         if kind != "log":
@@ -48,6 +52,8 @@ def blocks(item: Check) -> list[Block]:
         arguments = check_arguments([word for word in words if word != "+cut"])
         if config is not None:
             arguments["model"] = config
+        arguments |= beside
+        beside = {}
         found.append(Block("\n".join(lines) + end, arguments, marks))
     return found
 
