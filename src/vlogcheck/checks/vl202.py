@@ -37,7 +37,7 @@ def weights_above_configured(workers: Workers, expected: ExpectedWeights, startu
         remedy=f"{_remedy(fix)}: the KV cache of each rank grows by about {format_gib(extra)}{worth(worker, extra)}",
         explanation=why or "unexplained: no single change of type, quantisation or parallel size gives this figure",
         fix=fix,
-        severity=None if expected.stated else Severity.WARNING,
+        severity=None if expected.stated and why else Severity.WARNING,
     )
 
 

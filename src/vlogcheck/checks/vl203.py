@@ -39,7 +39,7 @@ def weights_below_configured(workers: Workers, expected: ExpectedWeights, startu
         remedy="compare the configuration with the one the server loaded, and the shards with the checkpoint's index:"
         f" {format_gib(short)} per rank are not there",
         explanation=why or "shards of the checkpoint are missing, or the configuration is another model's",
-        severity=None if expected.stated else Severity.WARNING,
+        severity=None if expected.stated and why else Severity.WARNING,
     )
 
 

@@ -1,0 +1,80 @@
+"""Which card of a reading belongs to which rank, and what the rank should hold of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from vlogcheck.advice import reserve
+from vlogcheck.checks._memory import DeviceWorkers, Worker, held_before
+from vlogcheck.checks._weights import parallel_sizes
+from vlogcheck.context import Context, provide
+from vlogcheck.registry import Missing
+from vlogcheck.smi import Card, Occupancy
+from vlogcheck.units import Interval
+
+
+class CardUse(NamedTuple):
+    """A card with the rank on it and what the ledger says the rank holds, in bytes."""
+
+    card: Card
+    worker: Worker
+    due: Interval
+    """From weights, KV cache and graphs alone to those with the whole request, the context and the card's reserve."""
+
+    @property
+    def over(self) -> int:
+        """Bytes in use beyond everything the ledger can account for; 0 or less where there are none."""
+        return self.card.used.lo - self.due.hi
+
+    @property
+    def under(self) -> int:
+        """Bytes missing to what the rank must hold; 0 or less where there are none."""
+        return self.due.lo - self.card.used.hi
+
+
+class CardUses(list[CardUse]):
+    """The server's cards in the order of its ranks."""
+
+
+def _uses(context: Context) -> CardUses:
+    occupancy = context.get(Occupancy)
+    workers = context.get(DeviceWorkers)
+    if not any("weights" in worker.ledger and "kv_cache" in worker.ledger for worker in workers):
+        raise Missing("the log does not print both weights and KV cache memory, so a card's use cannot be reconciled")
+    tp, pp = parallel_sizes(context.startup)
+    engines = len({worker.engine.engine.index for worker in workers})
+    count = max(len(workers), tp * pp * engines)
+    full = next(w for w in workers if "weights" in w.ledger and "kv_cache" in w.ledger)
+    # Ranks that print nothing (one per host from 0.11.1 on) are like the one that does.
+    ranks = [workers[i] if len(workers) == count else full for i in range(count)]
+    ranks = [rank if "weights" in rank.ledger and "kv_cache" in rank.ledger else full for rank in ranks]
+    cards = [card for card in occupancy.cards if card.slice is None]
+    if len(cards) != count:
+        least = min(_due(rank, cards[0]).lo for rank in ranks) if cards else 0
+        cards = [card for card in cards if card.used.hi >= least]
+    if len(cards) != count:
+        raise Missing(
+            f"the server has {count} ranks and {len(cards)} of the reading's {len(occupancy.cards)} cards hold enough"
+            " for one: which is whose is not known"
+        )
+    return CardUses(CardUse(card, rank, _due(rank, card)) for card, rank in zip(cards, ranks, strict=True))
+
+
+def _due(worker: Worker, card: Card) -> Interval:
+    ledger = worker.ledger
+    weights = ledger["consumed"].interval or ledger["weights"].interval or Interval(0, 0)
+    pool = ledger["kv_cache"].interval or Interval(0, 0)
+    graphs = ledger["graphs"].interval or Interval(0, 0)
+    low = weights.plus(pool).lo
+    requested, share = ledger["requested"].interval, ledger["utilization"]
+    if requested is None and share.hi is not None:
+        requested = Interval(0, int(card.total.hi * share.hi))
+    high = max(weights.plus(pool).hi, requested.hi if requested is not None else 0)
+    if worker.rank.rule.pinned:
+        high = weights.plus(pool).hi
+    held = held_before(ledger)
+    # Outside the request: captured graphs, and the context with what else was in use at start (the reserve, if unknown).
+    return Interval(low, high + max(graphs.hi, 0) + (held.hi if held is not None else reserve(card.total.hi)))
+
+
+provide(CardUses, _uses)
