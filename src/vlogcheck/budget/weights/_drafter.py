@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from vlogcheck.budget._values import Values
+from vlogcheck.budget._values import ModelConfigError, Values
 from vlogcheck.budget.weights._build import Builder
 from vlogcheck.budget.weights._families import layer_builder, text_architecture, traits_of
 
@@ -34,6 +34,10 @@ _DEEPSEEK = frozenset(
 )
 #: MTP modules whose layers share one projection (qwen3_next_mtp.py, qwen3_5_mtp.py).
 _QWEN = frozenset({"Qwen3NextForCausalLM", "Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM"})
+
+
+#: More MTP modules than any model has.
+_MOST_MODULES = 100
 
 
 class Drafter:
@@ -82,6 +86,14 @@ def build_drafter(build: Builder, model: ModelConfig, options: ServeOptions) -> 
     return drafter
 
 
+def _modules(model: ModelConfig) -> int:
+    """Return the number of MTP modules."""
+    count = max(1, model.num_nextn_layers)
+    if count > _MOST_MODULES:
+        raise ModelConfigError(f"config key 'num_nextn_predict_layers' is {count}: no model has that many")
+    return count
+
+
 def _table(build: Builder, model: ModelConfig, shared: set[int]) -> None:
     shared.add(len(build.params))
     build.table("drafter", model.vocab_size, model.hidden_size)
@@ -90,7 +102,7 @@ def _table(build: Builder, model: ModelConfig, shared: set[int]) -> None:
 def _deepseek(build: Builder, model: ModelConfig, traits: Traits, shared: set[int]) -> None:
     hidden = model.hidden_size
     layer = layer_builder(model)
-    for index in range(model.num_layers, model.num_layers + max(1, model.num_nextn_layers)):
+    for index in range(model.num_layers, model.num_layers + _modules(model)):
         build.prefix = f"model.layers.{index}"
         for _ in range(3):
             build.norm(hidden)
@@ -108,7 +120,7 @@ def _qwen(build: Builder, model: ModelConfig, traits: Traits, shared: set[int]) 
     build.column("drafter", "fc", 2 * hidden, [hidden])
     # an index the pattern calls full attention, whatever the target's own layers are
     attention = replace_kinds(model)
-    for index in range(max(1, model.num_nextn_layers)):
+    for index in range(_modules(model)):
         build.prefix = f"mtp.layers.{index}"
         layer(build, attention, traits, index)
     for _ in range(3):
@@ -119,6 +131,6 @@ def _qwen(build: Builder, model: ModelConfig, traits: Traits, shared: set[int]) 
 
 def replace_kinds(model: ModelConfig) -> ModelConfig:
     """Return the model with every layer a full-attention one."""
-    text = {**model.text, "layer_types": ["full_attention"] * max(1, model.num_nextn_layers)}
+    text = {**model.text, "layer_types": ["full_attention"] * _modules(model)}
     raw = text if model.text is model.raw else model.raw
     return replace(model, raw=raw, text=text)

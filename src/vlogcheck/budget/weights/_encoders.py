@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vlogcheck.budget.weights._build import Builder, NotModelled
+from vlogcheck.budget.weights._build import Builder, NotModelled, layers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ def _whisper(build: Builder, model: ModelConfig) -> None:
     part = "encoder"
     for n_in in (values.need("num_mel_bins", minimum=1), hidden):
         build.plain(part, 3 * n_in, hidden, bias=True)
-    for _ in range(values.need("encoder_layers")):
+    for _ in range(layers_in(values, "encoder_layers")):
         _attention(build, part, hidden)
         _feed_forward(build, part, hidden, values.need("encoder_ffn_dim"))
         for _ in range(2):
@@ -34,7 +34,7 @@ def _whisper(build: Builder, model: ModelConfig) -> None:
     build.add(part, values.need("max_source_positions") * hidden)
     build.add("embedding", model.vocab_size * hidden)
     build.add("embedding", values.need("max_target_positions") * hidden)
-    for _ in range(values.need("decoder_layers")):
+    for _ in range(layers_in(values, "decoder_layers")):
         _attention(build, _A, hidden)
         build.column(_A, "encoder_attn.q_proj", hidden, [hidden], bias=True)
         build.column(_A, "encoder_attn.kv_proj", hidden, [hidden, hidden], bias=True)

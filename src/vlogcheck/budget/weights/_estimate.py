@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vlogcheck.budget._partition import stages
+from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.releases import Release, parse_release
 from vlogcheck.budget.weights._allocator import allocated_bytes
 from vlogcheck.budget.weights._build import Builder, NotModelled, Share
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["WeightEstimate", "estimate_weights"]
 
 _SPLIT_LIMIT = 20 << 20
+
+#: More pipeline stages than any deployment has.
+_MOST_STAGES = 4096
+
 _MLA_TOLERANCE = 0.02
 
 
@@ -102,6 +107,8 @@ def estimate_weights(
     env = {} if env is None else env
     release = release if isinstance(release, Release) else parse_release(release)
     ranks = max(1, options.pipeline_parallel_size)
+    if ranks > _MOST_STAGES:
+        raise ModelConfigError(f"{ranks} pipeline stages are more than any deployment has")
     try:
         scheme = scheme_of(model, options, release, device)
         if isinstance(scheme, Unknown):

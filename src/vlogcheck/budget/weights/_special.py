@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.weights._attention import gqa, per_layer
-from vlogcheck.budget.weights._build import Builder
 from vlogcheck.budget.weights._mlp import Mixture, dense, is_sparse, moe, width
 
 if TYPE_CHECKING:
     from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.budget.weights._build import Builder
     from vlogcheck.budget.weights._traits import Traits
 
 __all__ = ["gemma4_layer", "llama4_layer"]

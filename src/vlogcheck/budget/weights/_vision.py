@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vlogcheck.budget.model import ModelConfig
-from vlogcheck.budget.weights._build import Builder, Share
+from vlogcheck.budget.weights._build import Builder, Share, layers_in, ratio_in
 from vlogcheck.budget.weights._quant import PLAIN
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _siglip(build: Builder, vision: Values) -> int:
     build.add(_V, patches * hidden)
     _blocks(
         build,
-        vision.need("num_hidden_layers"),
+        layers_in(vision, "num_hidden_layers"),
         hidden,
         vision.need("intermediate_size"),
         heads=vision.need("num_attention_heads", minimum=1),
@@ -118,7 +118,7 @@ def clip(build: Builder, model: ModelConfig) -> None:
     patch = vision.integer("patch_size", minimum=1) or 14
     patches = ((vision.integer("image_size", minimum=1) or 336) // patch) ** 2 + 1
     chosen = model.outer.data.get("vision_feature_layer", -2)
-    layers = vision.integer("num_hidden_layers") or 24
+    layers = layers_in(vision, "num_hidden_layers") if vision.has("num_hidden_layers") else 24
     count = layers + 1 + chosen if isinstance(chosen, int) and chosen < 0 else layers
     build.add(_V, hidden)
     build.plain(_V, 3 * patch * patch, hidden)
@@ -148,7 +148,7 @@ def pixtral(build: Builder, model: ModelConfig) -> None:
     build.norm(hidden, "rms", _V)
     _blocks(
         build,
-        vision.need("num_hidden_layers"),
+        layers_in(vision, "num_hidden_layers"),
         hidden,
         vision.need("intermediate_size"),
         gated=True,
@@ -179,8 +179,8 @@ def llama4_vision(build: Builder, model: ModelConfig) -> None:
     for _ in range(2):
         build.norm(hidden, "layer", _V)
     heads = vision.need("num_attention_heads", minimum=1)
-    _blocks(build, vision.need("num_hidden_layers"), hidden, inner, heads=heads)
-    ratio = vision.number("pixel_shuffle_ratio") or 0.5
+    _blocks(build, layers_in(vision, "num_hidden_layers"), hidden, inner, heads=heads)
+    ratio = ratio_in(vision, "pixel_shuffle_ratio", 0.5)
     narrow, out = vision.need("projector_input_dim", minimum=1), vision.need("projector_output_dim", minimum=1)
     build.column(_V, "vision_adapter.mlp.fc1", round(hidden / ratio**2), [narrow])
     build.row(_V, "vision_adapter.mlp.fc2", narrow, out)
@@ -200,7 +200,7 @@ def qwen2_vision(build: Builder, model: ModelConfig) -> None:
     """Qwen2-VL's tower."""
     vision = _config(model)
     hidden = vision.need("embed_dim", "hidden_size", minimum=1)
-    depth, heads = vision.need("depth"), vision.need("num_heads", minimum=1)
+    depth, heads = layers_in(vision, "depth"), vision.need("num_heads", minimum=1)
     build.plain(_V, _patch(vision), hidden)
     _blocks(build, depth, hidden, int(hidden * (vision.number("mlp_ratio") or 4)), heads=heads)
     build.norm(hidden, "layer", _V)
@@ -213,7 +213,9 @@ def qwen2_5_vision(build: Builder, model: ModelConfig) -> None:
     vision = _config(model)
     hidden, heads = vision.need("hidden_size", minimum=1), vision.need("num_heads", minimum=1)
     build.plain(_V, _patch(vision), hidden)
-    _blocks(build, vision.need("depth"), hidden, vision.need("intermediate_size"), gated=True, norm="rms", heads=heads)
+    _blocks(
+        build, layers_in(vision, "depth"), hidden, vision.need("intermediate_size"), gated=True, norm="rms", heads=heads
+    )
     build.norm(hidden, "rms", _V)
     out = vision.integer("out_hidden_size") or model.hidden_size
     _merger(build, hidden * (vision.integer("spatial_merge_size") or 2) ** 2, out)
@@ -232,7 +234,7 @@ def qwen3_vision(build: Builder, model: ModelConfig) -> None:
     for width in (hidden, *(wide for _ in levels)):
         build.norm(width, "layer", _V)
         _merger(build, wide, out, inner=wide)
-    _blocks(build, vision.need("depth"), hidden, vision.need("intermediate_size"), heads=heads)
+    _blocks(build, layers_in(vision, "depth"), hidden, vision.need("intermediate_size"), heads=heads)
     _qwen_rope(build, hidden // heads)
 
 
@@ -261,10 +263,10 @@ def internvit(build: Builder, model: ModelConfig) -> None:
     norm = "rms" if vision.text("norm_type") == "rms_norm" else "layer"
     heads = vision.need("num_attention_heads", minimum=1)
     if vision.flag("qk_normalization"):
-        build.add(_V, 2 * hidden * vision.need("num_hidden_layers"))
+        build.add(_V, 2 * hidden * layers_in(vision, "num_hidden_layers"))
     _blocks(
         build,
-        vision.need("num_hidden_layers"),
+        layers_in(vision, "num_hidden_layers"),
         hidden,
         vision.need("intermediate_size"),
         heads=heads,
@@ -272,7 +274,7 @@ def internvit(build: Builder, model: ModelConfig) -> None:
         scales=True,
         qkv_bias=vision.flag("qkv_bias", default=True),
     )
-    ratio = model.outer.number("downsample_ratio") or 0.5
+    ratio = ratio_in(model.outer, "downsample_ratio", 0.5)
     wide = hidden * int(1 / ratio) ** 2
     build.norm(wide, "layer", _V)
     build.plain(_V, wide, model.hidden_size, bias=True)
