@@ -1,0 +1,32 @@
+"""Factor diagnosis: which single mistake of a hand ledger explains that two figures disagree.
+
+Every entry of the registry (`mistakes`) changes one term and computes the ledger again, with vLLM's own rounding and grouping;
+it explains a figure only if the recomputed one lies inside the printed rounding. One explanation is named, up to three are
+listed, none is said to be none.
+"""
+
+from __future__ import annotations
+
+from vlogcheck.diagnose._case import Case, case_of
+from vlogcheck.diagnose._result import Candidate, Diagnosis
+from vlogcheck.diagnose.mistakes import MISTAKES, Mistake
+from vlogcheck.diagnose.quantities import (
+    diagnose_bytes_per_token,
+    diagnose_concurrency,
+    diagnose_tokens,
+)
+from vlogcheck.diagnose.ratios import diagnose_ratio, diagnose_weights
+
+__all__ = [
+    "MISTAKES",
+    "Candidate",
+    "Case",
+    "Diagnosis",
+    "Mistake",
+    "case_of",
+    "diagnose_bytes_per_token",
+    "diagnose_concurrency",
+    "diagnose_ratio",
+    "diagnose_tokens",
+    "diagnose_weights",
+]
