@@ -78,7 +78,9 @@ def test_printed_weights(row: tuple[str, str, str, dict[str, Any], dict[str, Any
     text = shared("corpus", f"{log}.log").read_text(encoding="utf-8", errors="replace")
     printed = {(float(m[1]), len(m[2] or "")) for m in LOADED.finditer(text)}
     assert printed
-    estimates = estimate_weights(load_model_config(config(name, **changes)), options_from_mapping(options), release, env)
+    estimates = estimate_weights(
+        load_model_config(config(name, **changes)), options_from_mapping(options), release, env
+    )
     for value, digits in printed:
         near = min(estimates, key=lambda e: abs(e.allocated_bytes / 2**30 - value))
         assert abs(near.allocated_bytes / 2**30 - value) <= slack + 0.5 * 10**-digits

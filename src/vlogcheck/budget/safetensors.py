@@ -269,10 +269,13 @@ def _index(path: Path) -> tuple[list[str], int | None, str | None]:
         return [], None, f"{path.name}: no 'weight_map'"
     names = {name for name in table.values() if isinstance(name, str)}
     # a name that leads out of the directory is nobody's shard
+    odd = any(not isinstance(name, str) for name in table.values())
     safe = sorted(
         name for name in names if name.endswith(".safetensors") and Path(name).name == name and "\0" not in name
     )
-    problem = None if len(safe) == len(names) <= MAX_FILES else f"{path.name}: names files that cannot be shards"
+    problem = (
+        None if not odd and len(safe) == len(names) <= MAX_FILES else f"{path.name}: names files that cannot be shards"
+    )
     metadata = content.get("metadata")
     total = metadata.get("total_size") if isinstance(metadata, dict) else None
     if isinstance(total, float) and total.is_integer():

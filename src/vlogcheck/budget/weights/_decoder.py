@@ -75,12 +75,16 @@ def head(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> N
             build.add("lm_head", build.cut(-(-model.vocab_size // 64) * 64, "padded vocabulary"))
 
 
-def is_tied(model: ModelConfig, traits: Traits) -> bool:
+def is_tied(model: ModelConfig, traits: Traits, release: Release) -> bool:
     """Whether embedding and head are one tensor; an absent key means what the family's class says.
 
-    LFM2 has a key of its own; where a wrapper and its language model disagree, the head is built.
+    LFM2 has a key of its own. From 0.16 on a multimodal wrapper's word is passed to its language model; elsewhere the head
+    is built where the two disagree.
     """
     keys = ("tie_embedding", "tie_word_embeddings")
+    wrapper = model.is_nested and (model.architecture or "").endswith("ForConditionalGeneration")
+    if wrapper and model.outer.has(*keys) and release.since("0.16.0"):
+        return model.outer.flag(*keys)
     stated = [values.flag(*keys) for values in (model.values, model.outer) if values.has(*keys)]
     return all(stated) if stated else traits.tied
 
@@ -89,7 +93,7 @@ def decoder(
     build: Builder, model: ModelConfig, traits: Traits, layers: range, *, layer: LayerBuilder = standard_layer
 ) -> None:
     """Add the whole language model of a stage that holds ``layers``."""
-    tied = is_tied(model, traits)
+    tied = is_tied(model, traits, build.release)
     embedding(build, model, traits, tied=tied)
     for index in layers:
         build.prefix = f"model.layers.{index}"

@@ -62,15 +62,21 @@ LAYERS: dict[str, LayerBuilder] = {
 #: Multimodal wrappers: their language model (``None``: told by the text part) and their tower.
 WRAPPERS: dict[str, tuple[str | None, Tower]] = {
     "Gemma3ForConditionalGeneration": ("Gemma3ForCausalLM", towers.siglip_gemma3),
+    "Glm4vForConditionalGeneration": ("Glm4ForCausalLM", towers.glm4v),
+    "Glm4vMoeForConditionalGeneration": ("Glm4MoeForCausalLM", towers.glm4v),
+    "Idefics3ForConditionalGeneration": (None, towers.siglip_shuffle),
     "InternVLChatModel": (None, towers.internvit),
     "Llama4ForConditionalGeneration": ("Llama4ForCausalLM", towers.llama4_vision),
     "LlavaForConditionalGeneration": (None, towers.clip),
+    "LlavaNextForConditionalGeneration": (None, towers.clip_newline),
+    "LlavaOnevisionForConditionalGeneration": (None, towers.siglip_newline),
     "Mistral3ForConditionalGeneration": (None, towers.pixtral),
     "PaliGemmaForConditionalGeneration": (None, towers.siglip_paligemma),
+    "SmolVLMForConditionalGeneration": (None, towers.siglip_shuffle),
     "Qwen2VLForConditionalGeneration": ("Qwen2ForCausalLM", towers.qwen2_vision),
     "Qwen2_5_VLForConditionalGeneration": ("Qwen2ForCausalLM", towers.qwen2_5_vision),
     "Qwen3VLForConditionalGeneration": ("Qwen3ForCausalLM", towers.qwen3_vision),
-    "Qwen3VLMoeForConditionalGeneration": ("Qwen3MoeForCausalLM", towers.qwen3_vision),
+    "Qwen3VLMoeForConditionalGeneration": ("Qwen3MoeLLMForCausalLM", towers.qwen3_vision),
     "Qwen3_5ForConditionalGeneration": ("Qwen3_5ForCausalLM", towers.qwen3_vision),
     "Qwen3_5MoeForConditionalGeneration": ("Qwen3_5MoeForCausalLM", towers.qwen3_vision),
 }

@@ -37,6 +37,10 @@ def _qwen3_moe(model: ModelConfig) -> Traits:
     return replace(_qwen3(model), router_quantised=True, final_everywhere=True)
 
 
+def _qwen3_vl_moe(model: ModelConfig) -> Traits:
+    return replace(_qwen3_moe(model), embedding="all", head_all=True)
+
+
 def _gemma(model: ModelConfig) -> Traits:
     return Traits(tied=True, embedding="all", final_everywhere=True, normalizer=True, head_all=True)
 
@@ -208,6 +212,7 @@ DENSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "Qwen2ForCausalLM": _qwen2,
     "Qwen3ForCausalLM": _qwen3,
     "Qwen3MoeForCausalLM": _qwen3_moe,
+    "Qwen3MoeLLMForCausalLM": _qwen3_vl_moe,
     "SeedOssForCausalLM": _seed_oss,
     "SmolLM3ForCausalLM": _through_transformers,
     "SolarForCausalLM": _llama,

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Tower",
+    "add_tower",
     "clip",
+    "clip_newline",
+    "glm4v",
     "internvit",
     "llama4_vision",
     "no_tower",
@@ -28,7 +31,9 @@ __all__ = [
     "qwen2_vision",
     "qwen3_vision",
     "siglip_gemma3",
+    "siglip_newline",
     "siglip_paligemma",
+    "siglip_shuffle",
 ]
 
 #: Adds a tower and its projector to the language model of the given width.
@@ -79,7 +84,7 @@ def _patches(vision: Values) -> int:
     return (size // vision.need("patch_size", minimum=1)) ** 2
 
 
-def _siglip(build: Builder, vision: Values) -> int:
+def _siglip(build: Builder, vision: Values, *, closing: bool = True, positions: bool = True) -> int:
     hidden = vision.need("hidden_size", minimum=1)
     patch, channels = vision.need("patch_size", minimum=1), vision.integer("num_channels") or 3
     build.plain(_V, channels * patch * patch, hidden, bias=True)
@@ -92,8 +97,10 @@ def _siglip(build: Builder, vision: Values) -> int:
         vision.need("intermediate_size"),
         heads=vision.need("num_attention_heads", minimum=1),
     )
-    build.norm(hidden, "layer", _V)
-    build.buffer(_V, 8 * patches)
+    if closing:
+        build.norm(hidden, "layer", _V)
+    if positions:
+        build.buffer(_V, 8 * patches)
     return hidden
 
 
@@ -131,11 +138,63 @@ def clip(build: Builder, model: ModelConfig) -> None:
         vision.integer("intermediate_size") or 4096,
         heads=vision.integer("num_attention_heads", minimum=1) or 16,
     )
-    if count == layers:
-        build.norm(hidden, "layer", _V)
     bias = model.outer.flag("multimodal_projector_bias", default=True)
     build.column(_V, "multi_modal_projector.linear_1", hidden, [model.hidden_size], bias=bias)
     build.row(_V, "multi_modal_projector.linear_2", model.hidden_size, model.hidden_size, bias=bias)
+    build.buffer(_V, 8 * patches)
+
+
+def clip_newline(build: Builder, model: ModelConfig) -> None:
+    """CLIP with LLaVA-NeXT's learned line end."""
+    build.add(_V, model.hidden_size)
+    clip(build, model)
+
+
+def siglip_newline(build: Builder, model: ModelConfig) -> None:
+    """SigLIP with LLaVA-OneVision's two-layer projector and learned line end; the closing norm is not built."""
+    build.add(_V, model.hidden_size)
+    hidden = _siglip(build, _config(model), closing=False)
+    bias = model.outer.flag("multimodal_projector_bias", default=True)
+    build.column(_V, "multi_modal_projector.linear_1", hidden, [model.hidden_size], bias=bias)
+    build.row(_V, "multi_modal_projector.linear_2", model.hidden_size, model.hidden_size, bias=bias)
+
+
+def siglip_shuffle(build: Builder, model: ModelConfig) -> None:
+    """SigLIP with the pixel-shuffle connector of Idefics3 and SmolVLM, which is not cut."""
+    hidden = _siglip(build, _config(model), positions=False)
+    scale = model.outer.integer("scale_factor", minimum=1) or 2
+    build.plain(_V, hidden * scale * scale, model.hidden_size)
+
+
+def glm4v(build: Builder, model: ModelConfig) -> None:
+    """GLM-4.1V's and GLM-4.5V's tower: gated blocks as wide as the output, a convolution and a gated merger."""
+    vision = _config(model)
+    hidden, heads = vision.need("hidden_size", minimum=1), vision.need("num_heads", minimum=1)
+    out, inner = vision.need("out_hidden_size", minimum=1), vision.need("intermediate_size", minimum=1)
+    patches = _patches(vision)
+    merge = vision.integer("spatial_merge_size", minimum=1) or 2
+    build.plain(_V, _patch(vision), hidden, bias=True)
+    _blocks(
+        build,
+        layers_in(vision, "depth"),
+        hidden,
+        out,
+        heads=heads,
+        gated=True,
+        norm="rms",
+        qkv_bias=vision.flag("attention_bias"),
+        o_bias=False,
+        mlp_bias=False,
+    )
+    build.column(_V, "merger.proj", out, [out])
+    build.norm(out, "layer", _V)
+    build.column(_V, "merger.gate_up_proj", out, [inner, inner])
+    build.row(_V, "merger.down_proj", inner, out)
+    build.add(_V, patches * hidden)
+    build.plain(_V, hidden * merge * merge, out, bias=True)
+    for _ in range(2):
+        build.norm(hidden, "rms", _V)
+    _qwen_rope(build, hidden // heads)
     build.buffer(_V, 8 * patches)
 
 
@@ -180,9 +239,8 @@ def llama4_vision(build: Builder, model: ModelConfig) -> None:
         build.norm(hidden, "layer", _V)
     heads = vision.need("num_attention_heads", minimum=1)
     _blocks(build, layers_in(vision, "num_hidden_layers"), hidden, inner, heads=heads)
-    ratio = ratio_in(vision, "pixel_shuffle_ratio", 0.5)
     narrow, out = vision.need("projector_input_dim", minimum=1), vision.need("projector_output_dim", minimum=1)
-    build.column(_V, "vision_adapter.mlp.fc1", round(hidden / ratio**2), [narrow])
+    build.column(_V, "vision_adapter.mlp.fc1", inner, [narrow])
     build.row(_V, "vision_adapter.mlp.fc2", narrow, out)
     build.column(_V, "multi_modal_projector.linear_1", vision.need("vision_output_dim", minimum=1), [model.hidden_size])
     build.buffer(_V, patches * (hidden // heads // 2) * 8)
