@@ -8,6 +8,7 @@ from vlogcheck.advice import reserve
 from vlogcheck.checks._memory import DeviceWorkers, Worker, held_before
 from vlogcheck.checks._weights import parallel_sizes
 from vlogcheck.context import Context, provide
+from vlogcheck.expected import observed_blocks
 from vlogcheck.registry import Missing
 from vlogcheck.smi import Card, Occupancy
 from vlogcheck.units import Interval
@@ -39,31 +40,49 @@ class CardUses(list[CardUse]):
 def _uses(context: Context) -> CardUses:
     occupancy = context.get(Occupancy)
     workers = context.get(DeviceWorkers)
-    if not any("weights" in worker.ledger and "kv_cache" in worker.ledger for worker in workers):
-        raise Missing("the log does not print both weights and KV cache memory, so a card's use cannot be reconciled")
+    pools = [_pool(context, worker) for worker in workers]
+    whole = [at for at, worker in enumerate(workers) if pools[at] is not None and "weights" in worker.ledger]
+    if not whole:
+        raise Missing(
+            "the log does not print both weights and KV cache memory, so a card's use cannot be reconciled (with"
+            " --model-config it can: the tokens give the memory)"
+        )
     tp, pp = parallel_sizes(context.startup)
     engines = len({worker.engine.engine.index for worker in workers})
     count = max(len(workers), tp * pp * engines)
-    full = next(w for w in workers if "weights" in w.ledger and "kv_cache" in w.ledger)
-    # Ranks that print nothing (one per host from 0.11.1 on) are like the one that does.
-    ranks = [workers[i] if len(workers) == count else full for i in range(count)]
-    ranks = [rank if "weights" in rank.ledger and "kv_cache" in rank.ledger else full for rank in ranks]
+    # Ranks that print nothing (one per host from 0.11.1 on) are like the first one that does.
+    ranks = [at if at in whole and len(workers) == count else whole[0] for at in range(count)]
     cards = [card for card in occupancy.cards if card.slice is None]
     if len(cards) != count:
-        least = min(_due(rank, cards[0]).lo for rank in ranks) if cards else 0
+        least = min(_due(workers[at], pools[at], cards[0]).lo for at in ranks) if cards else 0
         cards = [card for card in cards if card.used.hi >= least]
     if len(cards) != count:
         raise Missing(
             f"the server has {count} ranks and {len(cards)} of the reading's {len(occupancy.cards)} cards hold enough"
             " for one: which is whose is not known"
         )
-    return CardUses(CardUse(card, rank, _due(rank, card)) for card, rank in zip(cards, ranks, strict=True))
+    return CardUses(
+        CardUse(card, workers[at], _due(workers[at], pools[at], card)) for card, at in zip(cards, ranks, strict=True)
+    )
 
 
-def _due(worker: Worker, card: Card) -> Interval:
+def _pool(context: Context, worker: Worker) -> Interval | None:
+    """Return the bytes of a rank's pool: as printed, or those of the blocks that the printed tokens mean."""
+    printed = worker.ledger["kv_cache"].interval
+    if printed is not None or context.model is None:
+        return printed
+    try:
+        expected = context.model.expected(context, worker.engine)
+    except Missing:
+        return None
+    blocks, size = observed_blocks(expected), expected.plan.bytes_per_block()
+    return blocks.times(size) if blocks is not None and size is not None else None
+
+
+def _due(worker: Worker, pool: Interval | None, card: Card) -> Interval:
     ledger = worker.ledger
     weights = ledger["consumed"].interval or ledger["weights"].interval or Interval(0, 0)
-    pool = ledger["kv_cache"].interval or Interval(0, 0)
+    pool = pool or Interval(0, 0)
     graphs = ledger["graphs"].interval or Interval(0, 0)
     low = weights.plus(pool).lo
     requested, share = ledger["requested"].interval, ledger["utilization"]
@@ -75,6 +94,12 @@ def _due(worker: Worker, card: Card) -> Interval:
     held = held_before(ledger)
     # Outside the request: captured graphs, and the context with what else was in use at start (the reserve, if unknown).
     return Interval(low, high + max(graphs.hi, 0) + (held.hi if held is not None else reserve(card.total.hi)))
+
+
+def reported_line(use: CardUse) -> int | None:
+    """Return the log line that says most about what the rank holds."""
+    ledger = use.worker.ledger
+    return ledger["kv_cache"].line or use.worker.engine.capacity.tokens_line or ledger["weights"].line
 
 
 provide(CardUses, _uses)

@@ -92,9 +92,7 @@ def _expected(context: Context) -> ExpectedWeights:
     unknown = next((stage for stage in stages if stage.unknown), None)
     if unknown is not None:
         raise Missing(f"the weights of this model are not modelled: {unknown.tolerance_reason}")
-    return ExpectedWeights(
-        stages, model.config, options, context.startup.version, not model.origin.startswith("found in")
-    )
+    return ExpectedWeights(stages, model.config, options, context.startup.version, model.stated)
 
 
 provide(ExpectedWeights, _expected)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._cards import CardUse, CardUses
+from vlogcheck.checks._cards import CardUse, CardUses, reported_line
 from vlogcheck.checks._memory import gib
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.smi import Occupancy
@@ -20,7 +20,7 @@ def occupancy_not_as_ledger(cards: CardUses, occupancy: Occupancy) -> Iterator[F
         yield Finding(
             f"card {worst.card.number} holds {gib(worst.over)} more than the server of this log can"
             + (f" (and {len(over) - 1} more card{'s' if len(over) > 2 else ''})" if len(over) > 1 else ""),
-            line=worst.worker.ledger["kv_cache"].line,
+            line=reported_line(worst),
             expected=f"{_due(worst)}: weights, KV cache, graphs, activation and a context",
             observed=f"{gib(worst.card.used.mid)} in use of {gib(worst.card.total.mid)}",
             remedy=_who(worst, occupancy) + f"; {gib(worst.over)} there are somebody else's",
@@ -31,7 +31,7 @@ def occupancy_not_as_ledger(cards: CardUses, occupancy: Occupancy) -> Iterator[F
         worst = max(under, key=lambda use: use.under)
         yield Finding(
             f"card {worst.card.number} holds {gib(worst.under)} less than weights and KV cache of this log",
-            line=worst.worker.ledger["kv_cache"].line,
+            line=reported_line(worst),
             expected=f"at least {gib(worst.due.lo)}: the pool is taken at start and kept",
             observed=f"{gib(worst.card.used.mid)} in use of {gib(worst.card.total.mid)}",
             remedy="take the reading while this server serves (after `Application startup complete.`) and on its own host;"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vlogcheck.advice import reserve
-from vlogcheck.checks._cards import CardUse, CardUses
+from vlogcheck.checks._cards import CardUse, CardUses, reported_line
 from vlogcheck.checks._memory import gib, worth
 from vlogcheck.checks._ranks import even, pipelined
 from vlogcheck.registry import Finding, Missing, Severity, check
@@ -33,7 +33,7 @@ def uneven_occupancy(cards: CardUses, startup: Startup) -> Iterator[Finding]:
     weights = even(readings, "weights")  # type: ignore[arg-type]
     yield Finding(
         f"card {odd.card.number} holds {gib(spread)} {'less' if lower else 'more'} than the others",
-        line=odd.worker.ledger["kv_cache"].line,
+        line=reported_line(odd),
         expected="the same on all: every card holds its share of the weights and a pool of the same size",
         observed=", ".join(f"card {use.card.number} {gib(use.card.used.mid)}" for use in cards),
         remedy=_remedy(odd, spread, lower=lower, weights=weights),
