@@ -6,7 +6,8 @@ A template is the message exactly as vLLM formats it, with each variable part re
 
 Syntax: `{field}` is a hole whose expression comes from the field's type, `{field:,}` says that the number carries
 thousands commas when it is printed, `{field:.1f}` how many decimals it is rounded to, `{field:MiB}` (or `bytes`, `KiB`)
-that a GiB field is printed in that unit, `{_}` is text nobody needs, `{{` and `}}` are braces, `[[…]]` is a part that may be absent, and a newline separates the lines of one message (vLLM's
+that a GiB field is printed in that unit (`{field:.0MiB}`: without decimals), `{_}` is text nobody needs, `{{` and `}}`
+are braces, `[[…]]` is a part that may be absent, and a newline separates the lines of one message (vLLM's
 `NewLineFormatter` repeats the prefix before each). The whole message must match; nothing else is a pattern.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from vlogcheck.units import GIB, GiB
@@ -109,6 +111,17 @@ class _Piece(NamedTuple):
     text: str
     spec: str = ""
 
+    @property
+    def unit(self) -> int | None:
+        """Bytes of the unit the hole is printed in, where the template names one."""
+        return _SIZE_UNITS.get(self.spec.lstrip(".0123456789"))
+
+    @property
+    def decimals(self) -> int | None:
+        """Decimals the hole is rounded to, where the template says so."""
+        digits = re.match(r"\.(\d+)", self.spec)
+        return None if digits is None else int(digits[1])
+
 
 def _parse(text: str) -> Iterator[_Piece]:
     at = 0
@@ -145,7 +158,19 @@ class Template:
     its record is the one, not the wrapper's.
     """
 
-    __slots__ = ("_lines", "embedded", "example", "pieces", "record", "source", "text", "values", "versions", "wraps")
+    __slots__ = (
+        "_lines",
+        "_readers",
+        "embedded",
+        "example",
+        "pieces",
+        "record",
+        "source",
+        "text",
+        "values",
+        "versions",
+        "wraps",
+    )
 
     record: type[Record]
 
@@ -169,6 +194,7 @@ class Template:
         self.wraps = wraps
         self.pieces: tuple[_Piece, ...] | None = None
         self._lines: tuple[re.Pattern[str], ...] | None = None
+        self._readers: dict[str, Callable[[str], Any]] | None = None
 
     def __repr__(self) -> str:
         return f"<Template of {self.record.__name__}: {self.text!r}>"
@@ -256,7 +282,7 @@ class Template:
     def _hole(self, piece: _Piece) -> str:
         if piece.text == "_":
             return f"(?:{_SOME if self.embedded else '.*?'})"
-        expression = _NUMBER if piece.spec in _SIZE_UNITS else self.record.hole(piece.text).expression
+        expression = _NUMBER if piece.unit is not None else self.record.hole(piece.text).expression
         return f"(?P<{piece.text}>{expression})"
 
     def match(self, message: str) -> dict[str, str] | None:
@@ -275,17 +301,23 @@ class Template:
 
     def read(self, groups: Mapping[str, str]) -> dict[str, Any]:
         """Return the values of the holes' texts."""
+        if self._readers is None:
+            self._readers = {
+                piece.text: self._reader(piece) for piece in self.parsed() if piece.kind == "hole" and piece.text != "_"
+            }
         values = dict(self.values)
-        for piece in self.parsed():
-            if piece.kind == "hole" and piece.text in groups:
-                text = groups[piece.text]
-                if piece.spec in _SIZE_UNITS:
-                    values[piece.text] = GiB(text, unit=_SIZE_UNITS[piece.spec])
-                    continue
-                value = values[piece.text] = self.record.hole(piece.text).read(text)
-                if piece.spec.startswith(".") and isinstance(value, GiB):
-                    value.resolution = int(piece.spec[1:-1])
+        for field, read in self._readers.items():
+            if field in groups:
+                values[field] = read(groups[field])
         return values
+
+    def _reader(self, piece: _Piece) -> Callable[[str], Any]:
+        hole = self.record.hole(piece.text)
+        if piece.unit is not None:
+            return partial(GiB, resolution=2 if piece.decimals is None else piece.decimals, unit=piece.unit)
+        if piece.decimals is not None and hole.read is GiB:
+            return partial(GiB, resolution=piece.decimals)
+        return hole.read
 
     def render(self, values: Mapping[str, Any], *, optional: bool = True) -> str:
         """Return the message with these values, as vLLM would print it; optional parts without values are left out."""
@@ -306,8 +338,8 @@ class Template:
                 missing[-1] = True
             else:
                 value = values[piece.text]
-                if piece.spec in _SIZE_UNITS:
-                    number = float(value) * GIB / _SIZE_UNITS[piece.spec]
+                if piece.unit is not None:
+                    number = float(value) * GIB / piece.unit
                     out[-1] += str(int(number)) if number.is_integer() else repr(number)
                     continue
                 comma = piece.spec == "," and isinstance(value, int)

@@ -21,16 +21,12 @@ from vlogcheck.records.compilation import (
     WarmupSize,
 )
 from vlogcheck.records.config import (
-    AsyncScheduling,
     BudgetDefault,
     ChunkedPrefill,
     DraftLengthClamp,
     DtypeCast,
-    EagerMode,
-    EngineFallback,
     MaxModelLen,
     ModelArchitecture,
-    ModelRunner,
 )
 from vlogcheck.records.connectors import HiSparseConcurrency, OffloadPoolOverridden, OffloadTier, TransferLayout
 from vlogcheck.records.device_oom import KernelOutOfResources, OutOfMemory
@@ -42,6 +38,7 @@ from vlogcheck.records.errors import (
     KVCacheTokensTooFew,
     KVCacheTooSmall,
     NoKVCacheMemory,
+    OpenVINOMemoryTooSmall,
     ProfilingMemoryChanged,
 )
 from vlogcheck.records.failures import (
@@ -56,16 +53,27 @@ from vlogcheck.records.failures import (
 )
 from vlogcheck.records.graphs import (
     EncoderGraphCapture,
+    EncoderGraphMissed,
     GraphCaptureSkipped,
     GraphCaptureStart,
     GraphEstimate,
+    GraphEstimateIncomplete,
     GraphEstimatePart,
     GraphModeUnsupported,
     GraphPool,
     GraphProfiling,
     GraphUtilization,
 )
-from vlogcheck.records.host import Crashed, HostAllocationFailed, NoSpaceLeft, OOMKilled, ProcessKilled
+from vlogcheck.records.harmless import HarmlessMention, KernelTokens
+from vlogcheck.records.host import (
+    CgroupMemory,
+    Crashed,
+    HostAllocationFailed,
+    NoSpaceLeft,
+    OOMKilled,
+    ProcessKilled,
+    SleepMemoryGrew,
+)
 from vlogcheck.records.host_notices import LongContextWarning, MemoryNodes, PinnedMemoryOff, SymmetricMemory
 from vlogcheck.records.hybrid import (
     HiddenStateBlockSize,
@@ -76,29 +84,21 @@ from vlogcheck.records.hybrid import (
     MambaPagePadding,
 )
 from vlogcheck.records.identity import EngineConfig, EngineDump, ServedModel, ServerArgs, ServerVersion
+from vlogcheck.records.kv_fusions import KVBackendChoice, KVFusion
 from vlogcheck.records.kv_notices import (
     DrafterKVCache,
-    KVBackendChoice,
     KVCacheDtypeChanged,
     KVCacheShape,
     KVEventsSetting,
-    KVFusion,
     KVScaleDefault,
 )
-from vlogcheck.records.kv_options import (
-    AttentionBackend,
-    BlockSizeSet,
-    KVCacheDtype,
-    KVCacheFormat,
-    KVCacheLayout,
-    MambaCacheMode,
-    PrefixCachingOff,
-)
+from vlogcheck.records.kv_options import AttentionBackend, BlockSizeSet, KVCacheDtype, KVCacheFormat, KVCacheLayout
 from vlogcheck.records.limits import (
     BatchedTokensMismatch,
     InvalidKVCacheSpace,
     MaxModelLenTooLarge,
     PromptTooLong,
+    RequestTooLargeForCache,
     SwapSpaceExhausted,
     SwapSpaceTooLarge,
     UtilizationOutOfRange,
@@ -113,7 +113,10 @@ from vlogcheck.records.loading import (
     QuantizationNotice,
     WeightFormat,
 )
+from vlogcheck.records.media import MediaTooLarge
 from vlogcheck.records.memory import KVCacheMemory, MemoryProfile, MemoryUse
+from vlogcheck.records.mentions import ContextParallelSetting, EncoderTokens, KVSpaceSet, SharedBuffer
+from vlogcheck.records.modes import AsyncScheduling, EagerMode, EngineFallback, ModelRunner
 from vlogcheck.records.offload import (
     CPUKVCache,
     HiSparsePools,
@@ -121,8 +124,6 @@ from vlogcheck.records.offload import (
     OffloadedWeights,
     OffloadPool,
     OffloadTensors,
-    SleepFreed,
-    SleepTime,
 )
 from vlogcheck.records.planned import (
     EncoderCacheBudget,
@@ -130,6 +131,7 @@ from vlogcheck.records.planned import (
     KVCachePinned,
     StartupPlanApplied,
     StartupPlanFile,
+    StartupPlanNotApplied,
 )
 from vlogcheck.records.platform_other import (
     AllocatedCache,
@@ -144,9 +146,11 @@ from vlogcheck.records.platform_other import (
     ModelBytes,
 )
 from vlogcheck.records.platform_tpu import TPUCompactMamba, TPUKVCache, TPUMemory, TPUMemoryTooSmall, TPUMemoryUse
+from vlogcheck.records.prefix_cache import MambaCacheMode, PrefixCachingOff
 from vlogcheck.records.profiling import (
     ExternalWeights,
     FreeMemoryGrew,
+    HPUGraphMemory,
     HPUMemorySplit,
     MemoryAfterProfiling,
     MemorySnapshot,
@@ -177,7 +181,9 @@ from vlogcheck.records.ranks import (
 from vlogcheck.records.runtime import (
     DiffusionMetrics,
     EngineStats,
+    FlopsUtilization,
     IterationDetails,
+    KVBlocksExhausted,
     KVTransferMetrics,
     Preempted,
     PrefixCacheHits,
@@ -192,8 +198,16 @@ from vlogcheck.records.shared_memory import (
     SharedMemoryTooSmall,
 )
 from vlogcheck.records.shutdown import SharedMemoryWait, Shutdown, SignalReceived
+from vlogcheck.records.sleep import SleepFreed, SleepTime
 from vlogcheck.records.transfer_failures import KVTransferFailed
 from vlogcheck.records.transfer_steps import KVTransferStep
+from vlogcheck.records.warmup import (
+    AutotuneTokens,
+    ProfilingLengthTooShort,
+    WarmupFailed,
+    WarmupSkipped,
+    WorkspaceTooSmall,
+)
 from vlogcheck.records.weights import WeightsLoaded, WeightsRead
 
 __all__ = [
@@ -204,12 +218,14 @@ __all__ = [
     "AttentionBackend",
     "AutoFit",
     "AutoFitImpossible",
+    "AutotuneTokens",
     "AvailableEstimate",
     "BatchedTokensMismatch",
     "BlockSizeSet",
     "BlocksOverride",
     "BudgetDefault",
     "CPUKVCache",
+    "CgroupMemory",
     "CheckpointCacheReleased",
     "CheckpointSize",
     "ChunkedPrefill",
@@ -218,6 +234,7 @@ __all__ = [
     "CompileCache",
     "CompileTime",
     "ContextParallelCapacity",
+    "ContextParallelSetting",
     "Crashed",
     "DataParallelCoordinator",
     "DeviceBlocks",
@@ -232,7 +249,9 @@ __all__ = [
     "EmbeddingCacheSize",
     "EncoderCacheBudget",
     "EncoderGraphCapture",
+    "EncoderGraphMissed",
     "EncoderProfilingSkipped",
+    "EncoderTokens",
     "EngineConfig",
     "EngineDead",
     "EngineDied",
@@ -247,6 +266,7 @@ __all__ = [
     "ExternalWeights",
     "ExternalWeightsTooLarge",
     "ExtraBuffer",
+    "FlopsUtilization",
     "FreeAfterGraphs",
     "FreeMemoryGrew",
     "FreeMemoryTooLow",
@@ -259,6 +279,7 @@ __all__ = [
     "GraphCaptureStart",
     "GraphCompiled",
     "GraphEstimate",
+    "GraphEstimateIncomplete",
     "GraphEstimatePart",
     "GraphLoaded",
     "GraphModeUnsupported",
@@ -266,8 +287,10 @@ __all__ = [
     "GraphProfiling",
     "GraphUtilization",
     "HPUBlocks",
+    "HPUGraphMemory",
     "HPUMemorySplit",
     "HPUWarmup",
+    "HarmlessMention",
     "HiSparseConcurrency",
     "HiSparsePools",
     "HiddenStateBlockSize",
@@ -279,6 +302,7 @@ __all__ = [
     "InvalidKVCacheSpace",
     "IterationDetails",
     "KVBackendChoice",
+    "KVBlocksExhausted",
     "KVCacheCapacity",
     "KVCacheDtype",
     "KVCacheDtypeChanged",
@@ -294,10 +318,12 @@ __all__ = [
     "KVFusion",
     "KVGroupBlockSizes",
     "KVScaleDefault",
+    "KVSpaceSet",
     "KVTransferFailed",
     "KVTransferMetrics",
     "KVTransferStep",
     "KernelOutOfResources",
+    "KernelTokens",
     "LayerPadding",
     "LoadPeak",
     "LoadStart",
@@ -311,6 +337,7 @@ __all__ = [
     "MaxConcurrency",
     "MaxModelLen",
     "MaxModelLenTooLarge",
+    "MediaTooLarge",
     "MemoryAfterProfiling",
     "MemoryNodes",
     "MemoryProfile",
@@ -332,6 +359,7 @@ __all__ = [
     "OffloadTensors",
     "OffloadTier",
     "OffloadedWeights",
+    "OpenVINOMemoryTooSmall",
     "OutOfMemory",
     "PeerLost",
     "PinnedMemoryOff",
@@ -340,6 +368,7 @@ __all__ = [
     "PrefixCacheHits",
     "PrefixCachingOff",
     "ProcessKilled",
+    "ProfilingLengthTooShort",
     "ProfilingMemoryChanged",
     "ProfilingResult",
     "Progress",
@@ -349,6 +378,7 @@ __all__ = [
     "RankAssignment",
     "Ready",
     "RendezvousTimeout",
+    "RequestTooLargeForCache",
     "RequestedMemory",
     "Route",
     "ServedModel",
@@ -356,15 +386,18 @@ __all__ = [
     "ServerProcessDied",
     "ServerStarting",
     "ServerVersion",
+    "SharedBuffer",
     "SharedMemoryTooSmall",
     "SharedMemoryWait",
     "Shutdown",
     "SignalReceived",
     "SleepFreed",
+    "SleepMemoryGrew",
     "SleepTime",
     "SpecDecodeMetrics",
     "StartupPlanApplied",
     "StartupPlanFile",
+    "StartupPlanNotApplied",
     "SwapSpaceExhausted",
     "SwapSpaceTooLarge",
     "SymmetricMemory",
@@ -377,7 +410,9 @@ __all__ = [
     "TransferLayout",
     "UtilizationOutOfRange",
     "UvicornRunning",
+    "WarmupFailed",
     "WarmupSize",
+    "WarmupSkipped",
     "WeightCacheMemory",
     "WeightFormat",
     "WeightsLoaded",
@@ -385,6 +420,7 @@ __all__ = [
     "WorkerDied",
     "WorkerFailed",
     "WorkspaceResized",
+    "WorkspaceTooSmall",
     "WorldRank",
     "XPUMemory",
 ]

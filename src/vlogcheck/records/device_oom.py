@@ -43,7 +43,12 @@ _WORDS = {
         "HIPBLAS_STATUS_ALLOC_FAILED",
         "HIP failure 'out of memory'",
     ),
-    "XPU": ("XPU out of memory. Tried to", "UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY", "UR_RESULT_ERROR_OUT_OF_RESOURCES", "PI_ERROR_OUT_OF_RESOURCES"),
+    "XPU": (
+        "XPU out of memory. Tried to",
+        "UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY",
+        "UR_RESULT_ERROR_OUT_OF_RESOURCES",
+        "PI_ERROR_OUT_OF_RESOURCES",
+    ),
     "NPU": ("NPU out of memory. Tried to", "ACL_ERROR_RT_MEMORY_ALLOCATION", "EL0004: Failed to allocate memory"),
     "MPS": ("MPS backend out of memory", "kIOGPUCommandBufferCallbackErrorOutOfMemory"),
     "TPU": ("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm",),
@@ -53,9 +58,7 @@ _LOAD = (
     " increasing --tensor-parallel-size, or using --quantization. See"
     " https://docs.vllm.ai/en/latest/configuration/conserving_memory/ for more tips. (original error: "
 )
-_WARM = (
-    "Please try lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine."
-)
+_WARM = "Please try lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine."
 
 
 def _torch(backend: str, text: str, example: str, **values: str) -> Template:
@@ -99,13 +102,11 @@ class OutOfMemory(Record):
 
     templates = (
         Template(
-            _LOAD
-            + "{backend} out of memory. Tried to allocate "
-            + _HEAD
-            + "{_}",
+            _LOAD + "{backend} out of memory. Tried to allocate " + _HEAD + "{_}",
             versions=">=0.13.0",
             source="torch",
-            example=_LOAD + "CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 79.18 GiB of"
+            example=_LOAD
+            + "CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 79.18 GiB of"
             " which 507.50 MiB is free. Including non-PyTorch memory, this process has 78.69 GiB memory in use.)",
             values={"phase": "load"},
         ),
@@ -125,6 +126,28 @@ class OutOfMemory(Record):
             + _WARM,
             versions=">=0.10.0",
             example="CUDA out of memory occurred when warming up pooler (task=embed) with 256 dummy requests. " + _WARM,
+        ),
+        Template(
+            "Unable to load model, a likely reason is the model is too large for the current device's HBM memory. {_}",
+            versions=">=0.10.0,<0.14",
+            example="Unable to load model, a likely reason is the model is too large for the current device's HBM memory."
+            " Consider switching to a smaller model or sharding the weights on more chips. See the detailed error: ...",
+            values={"backend": "TPU", "phase": "load"},
+        ),
+        *(
+            Template(text, versions=versions, example=text, values={"phase": "load"})
+            for text, versions in (
+                (
+                    "Failed to create unquantized linear weights. This may be caused by insufficient memory to allocate the"
+                    " weight.",
+                    ">=0.11.0,<0.11.1",
+                ),
+                (
+                    "Failed to initialize q/k/v range constants. This may be caused by insufficient memory to allocate kv"
+                    " cache.",
+                    ">=0.11.0,<0.11.1",
+                ),
+            )
         ),
         *(
             _torch(

@@ -15,6 +15,7 @@ __all__ = [
     "KVCacheTokensTooFew",
     "KVCacheTooSmall",
     "NoKVCacheMemory",
+    "OpenVINOMemoryTooSmall",
     "ProfilingMemoryChanged",
 ]
 
@@ -72,7 +73,9 @@ class FreeMemoryTooLow(Record):
             values={"external": True},
         ),
         Template(
-            _CPU_LESS + _CPU_FLAG + "decrease `--gpu-memory-utilization` (e.g. `--gpu-memory-utilization 0.5`) or reduce CPU"
+            _CPU_LESS
+            + _CPU_FLAG
+            + "decrease `--gpu-memory-utilization` (e.g. `--gpu-memory-utilization 0.5`) or reduce CPU"
             " memory used by other processes.",
             versions=">=0.22.0,<0.33.0",
             example="Available memory on node 0 (1.8/3.0 GiB) on startup is less than desired CPU memory utilization (0.92,"
@@ -234,7 +237,8 @@ class KVCacheRequestTooLarge(Record):
 
     templates = (
         Template(
-            _ON_NODE + " for kv ({kv_cache_gib} GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE, or reduce CPU"
+            _ON_NODE
+            + " for kv ({kv_cache_gib} GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE, or reduce CPU"
             " memory used by other processes.",
             versions=">=0.20.0",
             example="Available memory on node 0 (16.21/23.54 GiB) on kv cache allocation is less than requested memory for"
@@ -316,6 +320,32 @@ class ProfilingMemoryChanged(Record):
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
         """vllm-ascend from 0.18 prints unrounded GiB in the wording for bytes: a number with decimals is no byte count."""
         return {
-            name: GiB(value.text, unit=GIB) if isinstance(value, GiB) and value.unit == 1 and "." in value.text else value
+            name: GiB(value.text, unit=GIB)
+            if isinstance(value, GiB) and value.unit == 1 and "." in value.text
+            else value
             for name, value in values.items()
         }
+
+
+class OpenVINOMemoryTooSmall(Record):
+    """Refused to start: the OpenVINO device does not hold the model and a step (the total is never filled in: a source bug)."""
+
+    required: str | None = None
+    """What the model needs, with its unit, where the line has it."""
+
+    templates = (
+        Template(
+            "The required memory size {required} for model is higher than the total available device memory {_}. Please"
+            " consider to decrease `max_num_batched_tokens` or increase `gpu_memory_utilization`",
+            versions=">=0.6.3,<0.8.2",
+            example="The required memory size 17.20 GB for model is higher than the total available device memory"
+            " {total_device_memory_str}. Please consider to decrease `max_num_batched_tokens` or increase"
+            " `gpu_memory_utilization`",
+        ),
+        Template(
+            "The error occurred during profile run. This might be due to insufficient GPU memory. {_}",
+            versions=">=0.6.3,<0.8.2",
+            example="The error occurred during profile run. This might be due to insufficient GPU memory. Consider decreasing"
+            " `max_model_len` to limit the maximum simultaneously processed tokens.",
+        ),
+    )

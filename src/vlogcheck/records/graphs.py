@@ -7,9 +7,11 @@ from vlogcheck.units import GiB
 
 __all__ = [
     "EncoderGraphCapture",
+    "EncoderGraphMissed",
     "GraphCaptureSkipped",
     "GraphCaptureStart",
     "GraphEstimate",
+    "GraphEstimateIncomplete",
     "GraphEstimatePart",
     "GraphModeUnsupported",
     "GraphPool",
@@ -79,10 +81,10 @@ class GraphEstimatePart(Record):
 
     templates = (
         Template(
-            "Estimated {kind} CUDA graph memory: {first_gib:MiB} MiB first-capture + ({graphs}-1) × {per_graph_gib:MiB} MiB"  # noqa: RUF001
+            "Estimated {kind} CUDA graph memory: {first_gib:MiB} MiB first-capture + ({graphs}-1) × {per_graph_gib:MiB} MiB"
             " per-graph",
             versions=">=0.18.0",
-            example="Estimated PIECEWISE CUDA graph memory: 210.50 MiB first-capture + (51-1) × 8.00 MiB per-graph",  # noqa: RUF001
+            example="Estimated PIECEWISE CUDA graph memory: 210.50 MiB first-capture + (51-1) × 8.00 MiB per-graph",
         ),
         Template(
             "Estimated {kind} CUDA graph memory: {first_gib:MiB} MiB for {graphs} graphs",
@@ -239,7 +241,8 @@ class GraphCaptureSkipped(Record):
             values={"reason": "pipeline"},
         ),
         Template(
-            _SKIP + "To turn on CUDA graph capture, set -O {_} and ensure `use_cudagraph` was not manually set to False",
+            _SKIP
+            + "To turn on CUDA graph capture, set -O {_} and ensure `use_cudagraph` was not manually set to False",
             versions=">=0.9.2,<0.10.1",
             example=_SKIP + "To turn on CUDA graph capture, set -O 3 and ensure `use_cudagraph` was not manually set to"
             " False",
@@ -323,5 +326,36 @@ class EncoderGraphCapture(Record):
             "Encoder CUDA graph capture complete. Captured {graphs} {_}",
             versions=">=0.19.0",
             example="Encoder CUDA graph capture complete. Captured 12 graphs across 2 paths.",
+        ),
+    )
+
+
+class GraphEstimateIncomplete(Record):
+    """Some graphs were left out of the estimate (a build between releases, with context parallelism)."""
+
+    graphs: int
+    """How many."""
+
+    templates = (
+        Template(
+            "Skipping FULL CUDA graph memory profiling under DCP ({graphs} graph(s)); estimating from piecewise graphs only",
+            versions="",
+            source="fork",
+            example="Skipping FULL CUDA graph memory profiling under DCP (4 graph(s)); estimating from piecewise graphs only",
+        ),
+    )
+
+
+class EncoderGraphMissed(Record):
+    """A multimodal input was larger than every captured graph of the encoder (v1/worker/encoder_cudagraph.py; DEBUG)."""
+
+    batch_tokens: int
+    """Its tokens."""
+
+    templates = (
+        Template(
+            "Encoder CUDA graph fallback to eager: no budget for {batch_tokens} tokens from {_}",
+            versions=">=0.19.0,<0.27",
+            example="Encoder CUDA graph fallback to eager: no budget for 20000 tokens from 3 images",
         ),
     )

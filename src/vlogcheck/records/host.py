@@ -7,7 +7,15 @@ from typing import Any
 from vlogcheck.template import Record, Size, Template, Word
 from vlogcheck.units import GiB
 
-__all__ = ["Crashed", "HostAllocationFailed", "NoSpaceLeft", "OOMKilled", "ProcessKilled"]
+__all__ = [
+    "CgroupMemory",
+    "Crashed",
+    "HostAllocationFailed",
+    "NoSpaceLeft",
+    "OOMKilled",
+    "ProcessKilled",
+    "SleepMemoryGrew",
+]
 
 
 class ProcessKilled(Record):
@@ -51,11 +59,23 @@ class ProcessKilled(Record):
                 ('"exitCode":137', "kubernetes", '"state":{"terminated":{"exitCode":137,"reason":"Error"}}'),
                 ("exit status 137", "supervisord", "exited: vllm (exit status 137; not expected)"),
                 ("terminated by SIGKILL", "supervisord", "exited: vllm (terminated by SIGKILL; not expected)"),
-                ("code=killed, status=9/KILL", "systemd", "vllm.service: Main process exited, code=killed, status=9/KILL"),
+                (
+                    "code=killed, status=9/KILL",
+                    "systemd",
+                    "vllm.service: Main process exited, code=killed, status=9/KILL",
+                ),
                 ("received signal 9", "shell", "process 4242 received signal 9"),
                 ("Signal 9 (SIGKILL) received by PID {killed_pid}", "torch", "Signal 9 (SIGKILL) received by PID 4242"),
-                ("(exitcode: -9) local_rank: {_} (pid: {killed_pid})", "torch", "failed (exitcode: -9) local_rank: 0 (pid: 42)"),
-                ("died with <Signals.SIGKILL: 9>", "python", "Command '['vllm', 'serve']' died with <Signals.SIGKILL: 9>."),
+                (
+                    "(exitcode: -9) local_rank: {_} (pid: {killed_pid})",
+                    "torch",
+                    "failed (exitcode: -9) local_rank: 0 (pid: 42)",
+                ),
+                (
+                    "died with <Signals.SIGKILL: 9>",
+                    "python",
+                    "Command '['vllm', 'serve']' died with <Signals.SIGKILL: 9>.",
+                ),
             )
         ),
     )
@@ -91,7 +111,7 @@ class OOMKilled(Record):
             Template(text, versions="", source=source, embedded=True, example=example)
             for text, source, example in (
                 ("OOMKilled", "kubernetes", "      Reason:       OOMKilled"),
-                ("killed by the OOM killer", "systemd", "vllm.service: A process of this unit has been killed by the OOM killer."),
+                ("killed by the OOM killer", "systemd", "A process of this unit has been killed by the OOM killer."),
                 ("Failed with result 'oom-kill'", "systemd", "vllm.service: Failed with result 'oom-kill'."),
                 ("invoked oom-killer", "kernel", "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0"),
                 ("Detected {_} oom_kill event", "slurm", "slurmstepd: error: Detected 1 oom_kill event in StepId=77.batch."),
@@ -210,7 +230,7 @@ class NoSpaceLeft(Record):
     @classmethod
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Tell shared memory from disk by the path."""
-        shared = values.get("shared_memory") or (values.get("file") or "").startswith("/dev/shm")  # noqa: S108
+        shared = values.get("shared_memory") or (values.get("file") or "").startswith("/dev/shm")
         return {**values, "shared_memory": bool(shared)}
 
 
@@ -221,7 +241,9 @@ class Crashed(Record):
     """bus, segmentation or abort."""
 
     templates = tuple(
-        Template(text, versions="", source="shell", embedded=True, example=text + " (core dumped)", values={"fault": fault})
+        Template(
+            text, versions="", source="shell", embedded=True, example=text + " (core dumped)", values={"fault": fault}
+        )
         for text, fault in (
             ("Bus error", "bus"),
             ("Signal 7 (SIGBUS)", "bus"),
@@ -231,4 +253,45 @@ class Crashed(Record):
             ("Aborted (core dumped)", "abort"),
             ("Signal 6 (SIGABRT)", "abort"),
         )
+    )
+
+
+class CgroupMemory(Record):
+    """The container's memory limit before a large host allocation (utils/cpu_resource_utils.py)."""
+
+    purpose: str
+    """What is allocated."""
+    required_gib: GiB
+    """Its size."""
+    used_gib: GiB
+    """In use now; page cache counts."""
+    available_gib: GiB
+    """Left under the limit."""
+    limit_gib: GiB
+    """The limit."""
+    remaining_gib: GiB
+    """Left after the allocation; negative when it does not fit."""
+
+    templates = (
+        Template(
+            "Cgroup memory preflight for {purpose}: {required_gib:.0MiB} MiB required, {used_gib:.0MiB} MiB current usage,"
+            " {available_gib:.0MiB} MiB available under {limit_gib:.0MiB} MiB limit, {remaining_gib:.0MiB} MiB remaining"
+            " after allocation based on current usage; {_}.",
+            versions=">=0.31.0",
+            example="Cgroup memory preflight for KV offload buffer: 16384 MiB required, 40000 MiB current usage, 25536 MiB"
+            " available under 65536 MiB limit, 9152 MiB remaining after allocation based on current usage; current headroom"
+            " meets the requested allocation.",
+        ),
+    )
+
+
+class SleepMemoryGrew(Record):
+    """Putting the engine to sleep left more device memory in use than before (v1/worker/gpu_worker.py)."""
+
+    templates = (
+        Template(
+            "Memory usage increased after sleeping.",
+            versions=">=0.7.0",
+            example="Memory usage increased after sleeping.",
+        ),
     )

@@ -10,6 +10,7 @@ __all__ = [
     "InvalidKVCacheSpace",
     "MaxModelLenTooLarge",
     "PromptTooLong",
+    "RequestTooLargeForCache",
     "SwapSpaceExhausted",
     "SwapSpaceTooLarge",
     "UtilizationOutOfRange",
@@ -281,5 +282,20 @@ class PromptTooLong(Record):
             " block_manager",
             versions=">=0.2.3,<0.11",
             example="Input prompt (5000 tokens) + lookahead slots (0) is too long and exceeds the capacity of block_manager",
+        ),
+    )
+
+
+class RequestTooLargeForCache(Record):
+    """V0 failed one request: the KV cache can never hold its whole sequence (core/scheduler.py)."""
+
+    request: str
+    """The request."""
+
+    templates = (
+        Template(
+            "Failing the request {request} because there's not enough kv cache blocks to run the entire sequence.",
+            versions=">=0.4.2,<0.11",
+            example="Failing the request cmpl-1a2b because there's not enough kv cache blocks to run the entire sequence.",
         ),
     )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from vlogcheck.template import Record, Template, Word
 from vlogcheck.units import GiB
 
-__all__ = ["EncoderCacheBudget", "EncoderProfilingSkipped", "KVCachePinned", "StartupPlanApplied", "StartupPlanFile"]
+__all__ = [
+    "EncoderCacheBudget",
+    "EncoderProfilingSkipped",
+    "KVCachePinned",
+    "StartupPlanApplied",
+    "StartupPlanFile",
+    "StartupPlanNotApplied",
+]
 
 
 class KVCachePinned(Record):
@@ -152,5 +159,24 @@ class EncoderProfilingSkipped(Record):
             versions=">=0.16.0",
             example="Skipping encoder profiling for embedding-only mode (all modality limits=0 with enable_mm_embeds=True).",
             values={"reason": "embeddings"},
+        ),
+    )
+
+
+class StartupPlanNotApplied(Record):
+    """A stored plan does not fit the free memory of now, so the profiler runs (v1/worker/startup_plan.py)."""
+
+    free_gib: GiB
+    """Free device memory now."""
+    baseline_free_gib: GiB
+    """Free device memory when the plan was made."""
+
+    templates = (
+        Template(
+            "Startup plan not applied: current free memory ({free_gib} GiB) is below the recorded baseline"
+            " ({baseline_free_gib} GiB); falling back to full memory profiling.",
+            versions=">=0.26.0",
+            example="Startup plan not applied: current free memory (70.2 GiB) is below the recorded baseline (78.6 GiB);"
+            " falling back to full memory profiling.",
         ),
     )

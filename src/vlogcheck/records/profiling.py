@@ -11,6 +11,7 @@ from vlogcheck.units import GiB
 __all__ = [
     "ExternalWeights",
     "FreeMemoryGrew",
+    "HPUGraphMemory",
     "HPUMemorySplit",
     "MemoryAfterProfiling",
     "MemorySnapshot",
@@ -251,5 +252,28 @@ class HPUMemorySplit(Record):
             versions=">=0.6.4,<0.10",
             example="Free device memory: 79.16 GiB, 71.24 GiB usable (gpu_memory_utilization=0.9), 7.124 GiB reserved for"
             " HPUGraphs (VLLM_GRAPH_RESERVED_MEM=0.1), 64.12 GiB reserved for KV cache",
+        ),
+    )
+
+
+class HPUGraphMemory(Record):
+    """How the memory for Gaudi's graphs is divided (worker/hpu_model_runner.py)."""
+
+    graphs_gib: Size
+    """Memory for graphs."""
+    free_gib: Size
+    """Free device memory."""
+    prompt_gib: Size
+    """Part for prompts."""
+    decode_gib: Size
+    """Part for decoding."""
+
+    templates = (
+        Template(
+            "Using {graphs_gib}/{free_gib} of free device memory for HPUGraphs, {prompt_gib} for prompt and {decode_gib} for"
+            " decode (VLLM_GRAPH_PROMPT_RATIO={_})",
+            versions=">=0.6.4,<0.10",
+            example="Using 7.124 GiB/70.12 GiB of free device memory for HPUGraphs, 2.137 GiB for prompt and 4.987 GiB for"
+            " decode (VLLM_GRAPH_PROMPT_RATIO=0.3)",
         ),
     )

@@ -7,7 +7,16 @@ from typing import Any
 from vlogcheck.template import Record, Template, Word
 from vlogcheck.units import GiB
 
-__all__ = ["EngineInit", "EngineReady", "GraphCapture", "Progress", "Ready", "Route", "ServerStarting", "UvicornRunning"]
+__all__ = [
+    "EngineInit",
+    "EngineReady",
+    "GraphCapture",
+    "Progress",
+    "Ready",
+    "Route",
+    "ServerStarting",
+    "UvicornRunning",
+]
 
 
 class Progress(Record):
@@ -196,7 +205,10 @@ class UvicornRunning(Record):
         Template(prefix + text, versions="", source="uvicorn", example=prefix + example)
         for prefix in ("INFO:     ", "")
         for text, example in (
-            ("Uvicorn running on {url} (Press CTRL+C to quit)", "Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)"),
+            (
+                "Uvicorn running on {url} (Press CTRL+C to quit)",
+                "Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)",
+            ),
             ("Started server process [{server_pid}]", "Started server process [4242]"),
             ("Waiting for application startup.", "Waiting for application startup."),
         )

@@ -7,7 +7,9 @@ from vlogcheck.template import Record, Template, Word
 __all__ = [
     "DiffusionMetrics",
     "EngineStats",
+    "FlopsUtilization",
     "IterationDetails",
+    "KVBlocksExhausted",
     "KVTransferMetrics",
     "Preempted",
     "PrefixCacheHits",
@@ -164,7 +166,9 @@ class IterationDetails(Record):
 
     templates = (
         Template(
-            "[[Engine {engine}: ]]" + _STEP + "[[ (dummy)]], {device} KV cache usage: {kv_cache_usage_percent}%[[, {_}]]",
+            "[[Engine {engine}: ]]"
+            + _STEP
+            + "[[ (dummy)]], {device} KV cache usage: {kv_cache_usage_percent}%[[, {_}]]",
             versions=">=0.26.0",
             example="Engine 000: Iteration(12): 1 context requests, 512 context tokens, 7 generation requests, 7 generation"
             " tokens, iteration elapsed time: 12.34 ms, GPU KV cache usage: 12.1%",
@@ -279,5 +283,50 @@ class KVTransferMetrics(Record):
             "KV Transfer metrics: {metrics}",
             versions=">=0.11.0",
             example="KV Transfer metrics: Num successful transfers=12, Avg xfer time (ms)=3.2, Throughput (MB/s)=812.5",
+        ),
+    )
+
+
+class KVBlocksExhausted(Record):
+    """The KV pool had no block left where the scheduler was sure of one (v1/core/block_pool.py; core/evictor.py in V0)."""
+
+    blocks: int | None = None
+    """Blocks asked for, where the line has it."""
+
+    templates = (
+        Template(
+            "Cannot get {blocks} free blocks from the pool",
+            versions=">=0.6.4",
+            example="Cannot get 12 free blocks from the pool",
+        ),
+        Template("No free blocks available", versions=">=0.6.4", example="No free blocks available"),
+        Template(
+            "No usable cache memory left",
+            versions=">=0.4.0,<0.11",
+            example="No usable cache memory left",
+        ),
+    )
+
+
+class FlopsUtilization(Record):
+    """Rate of arithmetic and of memory traffic (v1/metrics/perf.py)."""
+
+    teraflops_per_second: float
+    """Arithmetic."""
+    gigabytes_per_second: float
+    """Memory traffic in 1e9 bytes."""
+    engine: Word | None = None
+    """Engine index."""
+
+    templates = (
+        Template(
+            "[[Engine {engine}: ]]MFU: {teraflops_per_second} TF/s/GPU {gigabytes_per_second} GB/s/GPU",
+            versions=">=0.14.0,<0.30",
+            example="Engine 000: MFU: 120.5 TF/s/GPU 812.3 GB/s/GPU",
+        ),
+        Template(
+            "[[Engine {engine}: ]]MFU: {teraflops_per_second} TF/s/device {gigabytes_per_second} GB/s/device",
+            versions=">=0.30.0",
+            example="Engine 000: MFU: 120.5 TF/s/device 812.3 GB/s/device",
         ),
     )
