@@ -150,6 +150,15 @@ class HybridManagerOff(Record):
             " performance of vLLM on LLMs with sliding window attention or Mamba attention.",
         ),
         Template(
+            "There is a latency regression when using {reason} with the hybrid KV cache manager. Disabling it, by"
+            " default."
+            " {_}",
+            versions=">=0.10.1.1",
+            example="There is a latency regression when using chunked local attention with the hybrid KV cache manager."
+            " Disabling it, by default. To enable it, set the environment"
+            " VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE=1.",
+        ),
+        Template(
             "KV cache page sizes cannot be unified; treating sliding-window layers as full attention for cache"
             " allocation."
             " {_}",

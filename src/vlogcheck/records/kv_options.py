@@ -12,8 +12,6 @@ __all__ = [
     "KVCacheDtype",
     "KVCacheFormat",
     "KVCacheLayout",
-    "MambaCacheMode",
-    "PrefixCachingOff",
 ]
 
 
@@ -42,6 +40,11 @@ class KVCacheDtype(Record):
             example="Using custom fp8 kv-cache format for DeepSeekV3.2",
         ),
         Template(
+            "Using {kv_cache_dtype} KV cache for {_}",
+            versions=">=0.33.0",
+            example="Using fp8 KV cache for GLM-5.3-Flash",
+        ),
+        Template(
             "Using {kv_cache_dtype} kv-cache for GlmMoeDsaForCausalLM on SM10x",
             versions=">=0.32.0",
             example="Using fp8 kv-cache for GlmMoeDsaForCausalLM on SM10x",
@@ -64,8 +67,8 @@ class KVCacheFormat(Record):
             example="Using fp8_ds_mla KV cache format for FLASHMLA_SPARSE backend.",
         ),
         Template(
-            "Using DeepSeek's {kv_format} KV cache format. To use {_}",
-            versions=">=0.18.1,<0.24.0",
+            "Using DeepSeek's {kv_format} KV cache format.[[ {_}]]",
+            versions=">=0.18.1",
             example="Using DeepSeek's fp8_ds_mla KV cache format. To use standard fp8 kv-cache format, please set"
             " `--attention-backend FLASHINFER_MLA_SPARSE`",
         ),
@@ -111,7 +114,7 @@ class KVCacheLayout(Record):
         Template("Using KV cache layout {layout}", versions=">=0.10.0,<0.10.2", example="Using KV cache layout HND"),
         Template(
             "Using {layout} KV cache layout on V1 engine by default for Blackwell (SM 10.0) GPUs.",
-            versions=">=0.10.0,<0.11.1",
+            versions=">=0.10.0,<0.10.2",
             example="Using HND KV cache layout on V1 engine by default for Blackwell (SM 10.0) GPUs.",
         ),
         Template(
@@ -198,72 +201,5 @@ class BlockSizeSet(Record):
             "[{backend}]: Setting kv cache block size to {block_size_tokens}.",
             versions=">=0.13.0,<0.23.0",
             example="[ROCM_AITER_UNIFIED_ATTN]: Setting kv cache block size to 64.",
-        ),
-    )
-
-
-class PrefixCachingOff(Record):
-    """Prefix caching is switched off by vLLM itself."""
-
-    reason: str
-    """Why."""
-
-    templates = (
-        Template(
-            "Disabling prefix caching: {reason}.",
-            versions=">=0.24.0",
-            example="Disabling prefix caching: model has non-causal attention layers.",
-        ),
-        Template(
-            "{reason} detected: disabling prefix caching since it is not yet supported.",
-            versions=">=0.10.2,<0.11.1",
-            example="Hybrid or mamba-based model detected: disabling prefix caching since it is not yet supported.",
-        ),
-        Template(
-            "{reason} detected without support for prefix caching: disabling.",
-            versions=">=0.11.1,<0.15.1",
-            example="Hybrid or mamba-based model detected without support for prefix caching: disabling.",
-        ),
-        Template(
-            "Disabling prefix caching for {reason}, as it is not yet supported.",
-            versions=">=0.13.0",
-            example="Disabling prefix caching for TRITON_MLA / FLASHINFER with batch invariance, as it is not yet"
-            " supported.",
-        ),
-        Template(
-            "Unlimited-OCR: disabling prefix caching ({reason}).",
-            versions=">=0.25.1",
-            example="Unlimited-OCR: disabling prefix caching (R-SWA decode KV is not cacheable, and single-turn"
-            " image-led"
-            " prompts rarely hit the prefix cache).",
-        ),
-    )
-
-
-class MambaCacheMode(Record):
-    """How state-space layers are cached for prefix reuse; `none` without prefix caching."""
-
-    mode: Word
-    """`none`, `align` or `all`."""
-
-    templates = (
-        Template(
-            "Mamba cache mode is set to '{mode}' when prefix caching is disabled",
-            versions=">=0.15.1",
-            example="Mamba cache mode is set to 'none' when prefix caching is disabled",
-        ),
-        Template(
-            "Mamba cache mode is set to '{mode}' for {_} by default when prefix caching {_}enabled",
-            versions=">=0.15.1",
-            example="Mamba cache mode is set to 'align' for Qwen3NextForCausalLM by default when prefix caching is"
-            " enabled",
-        ),
-        Template(
-            "Hybrid or mamba-based model detected without support for prefix caching with Mamba cache 'all' mode:"
-            " falling back to '{mode}' mode.",
-            versions=">=0.15.1,<0.32.0",
-            example="Hybrid or mamba-based model detected without support for prefix caching with Mamba cache 'all'"
-            " mode:"
-            " falling back to 'align' mode.",
         ),
     )

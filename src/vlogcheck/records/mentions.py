@@ -1,0 +1,121 @@
+"""Segments of shared memory, settings of context parallelism, tokens of encoders: near the ledger, no term of it."""
+
+from __future__ import annotations
+
+from vlogcheck.template import Record, Template, Word
+
+__all__ = ["ContextParallelSetting", "EncoderTokens", "KVSpaceSet", "SharedBuffer"]
+
+
+class SharedBuffer(Record):
+    """A segment of shared memory between processes."""
+
+    name: Word | None = None
+    """Its name."""
+
+    templates = (
+        Template(
+            "Created shared memory {name}",
+            versions=">=0.14.1,<0.21.0",
+            example="Created shared memory vllm_routed_experts",
+        ),
+        Template(
+            "Linked to existing shared memory {name}",
+            versions=">=0.14.1,<0.21.0",
+            example="Linked to existing shared memory vllm_routed_experts",
+        ),
+        Template(
+            "Shared memory {name} size mismatch; recreating",
+            versions=">=0.14.1,<0.21.0",
+            example="Shared memory vllm_routed_experts size mismatch; recreating",
+        ),
+        Template(
+            "Already attached to shared memory buffer.",
+            versions=">=0.14.1,<0.21.0",
+            example="Already attached to shared memory buffer.",
+        ),
+        Template(
+            "Creating new shared memory buffer: {name}",
+            versions=">=0.15.1",
+            example="Creating new shared memory buffer: vllm_mm_cache",
+        ),
+        Template(
+            "Shared memory created/opened with name: {name}, size: {_}",
+            versions=">=0.11.0",
+            example="Shared memory created/opened with name: vllm_mm_cache, size: 16",
+        ),
+    )
+
+
+class KVSpaceSet(Record):
+    """The size of the KV cache was set by a variable; the profile run is ignored (openvino_worker.py)."""
+
+    variable: Word
+    """The variable."""
+
+    templates = (
+        Template(
+            "KV_CACHE size was explicitly configured via {variable} environment variable, ignoring profiling run.",
+            versions=">=0.6.3.post1,<0.8.2",
+            example="KV_CACHE size was explicitly configured via VLLM_OPENVINO_KVCACHE_SPACE environment variable,"
+            " ignoring profiling run.",
+        ),
+    )
+
+
+class ContextParallelSetting(Record):
+    """How the KV cache is interleaved over context-parallel ranks changes."""
+
+    templates = (
+        Template(
+            "cp_kv_cache_interleave_size is overridden by dcp_kv_cache_interleave_size. {_}",
+            versions=">=0.12.0",
+            example="cp_kv_cache_interleave_size is overridden by dcp_kv_cache_interleave_size. 16",
+        ),
+        Template(
+            "When using PD disaggregation with DCP (decode_context_parallel_size={_}), cp_kv_cache_interleave_size"
+            " is automatically adjusted from {_} to block_size {_} for block-level alignment.",
+            versions=">=0.29.0",
+            example="When using PD disaggregation with DCP (decode_context_parallel_size=16),"
+            " cp_kv_cache_interleave_size is automatically adjusted from 16 to block_size 16 for block-level"
+            " alignment.",
+        ),
+        Template(
+            "MiniMax M3 indexer CP: enabled over {_} ranks {_}",
+            versions=">=0.33.0",
+            example="MiniMax M3 indexer CP: enabled over 16 ranks 16",
+        ),
+        Template(
+            "MiniMax M3 indexer CP: fused decode selector over {_} ranks {_}",
+            versions=">=0.33.0",
+            example="MiniMax M3 indexer CP: fused decode selector over 16 ranks 16",
+        ),
+    )
+
+
+class EncoderTokens(Record):
+    """The encoder gave another number of tokens than the profile run expects."""
+
+    tokens: int | None = None
+    """Tokens it gave."""
+    expected_tokens: int | None = None
+    """Tokens expected."""
+
+    templates = (
+        Template(
+            "Encoder returned a different number of tokens than expected; {_}",
+            versions=">=0.28.0",
+            example="Encoder returned a different number of tokens than expected; 16",
+        ),
+        Template(
+            "Encoder returned {tokens} tokens but {expected_tokens} were expected",
+            versions=">=0.28.0",
+            example="Encoder returned 4096 tokens but 4096 were expected",
+        ),
+        Template(
+            "Expected at least {expected_tokens} dummy encoder tokens for profiling, but found {tokens} tokens"
+            " instead.",
+            versions=">=0.6.2,<0.15.1",
+            example="Expected at least 4096 dummy encoder tokens for profiling, but found 4096 tokens instead.",
+        ),
+    )
