@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vlogcheck.api import Report, check, parse
     from vlogcheck.budget.model import ModelConfigError
+    from vlogcheck.compare import Diff, diff
     from vlogcheck.expect import Expectation, ExpectationError
     from vlogcheck.files import LogFileError
     from vlogcheck.live import awatch, watch
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from vlogcheck.template import Record
 
 __all__ = [
+    "Diff",
     "Expectation",
     "ExpectationError",
     "Finding",
@@ -34,12 +36,14 @@ __all__ = [
     "Startup",
     "awatch",
     "check",
+    "diff",
     "parse",
     "parse_lines",
     "watch",
 ]
 
 _HOME = {
+    "Diff": "compare",
     "Expectation": "expect",
     "ExpectationError": "expect",
     "Finding": "registry",
@@ -53,6 +57,7 @@ _HOME = {
     "Startup": "startup",
     "awatch": "live",
     "check": "api",
+    "diff": "compare",
     "parse": "api",
     "parse_lines": "scan",
     "watch": "live",

@@ -12,11 +12,22 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck._literals import read_call
-from vlogcheck.records import DeviceBlocks, KVCacheCapacity, Platform
-from vlogcheck.records.config import AsyncScheduling, BudgetDefault, ChunkedPrefill
-from vlogcheck.records.hybrid import HybridBlockSize, HybridManagerOff
-from vlogcheck.records.kv_options import AttentionBackend, BlockSizeSet, KVCacheDtype, KVCacheFormat, MambaCacheMode
-from vlogcheck.records.planned import StartupPlanApplied
+from vlogcheck.records import (
+    AsyncScheduling,
+    AttentionBackend,
+    BlockSizeSet,
+    BudgetDefault,
+    ChunkedPrefill,
+    DeviceBlocks,
+    HybridBlockSize,
+    HybridManagerOff,
+    KVCacheCapacity,
+    KVCacheDtype,
+    KVCacheFormat,
+    MambaCacheMode,
+    Platform,
+    StartupPlanApplied,
+)
 from vlogcheck.units import Interval
 
 if TYPE_CHECKING:

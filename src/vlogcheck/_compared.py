@@ -1,0 +1,169 @@
+"""The terms and options of two start-ups, side by side."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vlogcheck.budget.releases import default_utilization, parse_release
+from vlogcheck.ledger import Ledger, Number, Term
+
+if TYPE_CHECKING:
+    from vlogcheck.context import Context
+    from vlogcheck.observed import EngineLedger, RankLedger
+
+__all__ = ["OptionChange", "Side", "TermChange", "compare_options", "compare_terms"]
+
+_SIGNS = {"requested": 1, "weights": -1, "non_torch": -1, "activation": -1, "graph_estimate": -1}
+"""The terms whose sum is the available memory, with their signs."""
+_SHOWN = ("total", "utilization", *_SIGNS, "consumed", "kv_cache")
+_ENGINE = ("kv_bytes_per_token", "block_size", "blocks", "tokens", "max_model_len", "concurrency", "max_num_seqs")
+_OPTIONS = (
+    "model", "dtype", "kv_cache_dtype", "quantization", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
+    "gpu_memory_utilization", "kv_cache_memory_bytes", "block_size", "num_gpu_blocks_override", "tensor_parallel_size",
+    "pipeline_parallel_size", "data_parallel_size", "enforce_eager", "enable_prefix_caching", "enable_chunked_prefill",
+    "chunked_prefill_enabled", "speculative_config", "enable_lora", "cpu_offload_gb", "swap_space", "kv_transfer_config",
+    "disable_hybrid_kv_cache_manager", "mamba_cache_mode", "limit_mm_per_prompt",
+)  # fmt: skip
+
+
+class Side(NamedTuple):
+    """One of the two start-ups."""
+
+    context: Context
+    engine: EngineLedger | None
+    """The engine with the least capacity; None where the log has no engine."""
+    rank: RankLedger | None
+    """Its tightest rank."""
+
+    @property
+    def version(self) -> str | None:
+        """The release."""
+        return self.context.startup.version
+
+    def term(self, key: str) -> Term:
+        """Return a term of the rank or the engine."""
+        empty = Ledger("nothing")
+        if key in _ENGINE:
+            return (self.engine.ledger if self.engine is not None else empty)[key]
+        term = (self.rank.ledger if self.rank is not None else empty)[key]
+        available = self.engine.available if self.engine is not None else None
+        if key == "kv_cache" and not term.known and available is not None:
+            pool = available.tightest
+            return Term(key, "KV cache", "bytes", pool.lo, pool.hi, "printed", line=available.line)
+        return term
+
+
+class TermChange(NamedTuple):
+    """How one term differs."""
+
+    key: str
+    label: str
+    old: Term
+    new: Term
+    tokens: tuple[Fraction, Fraction] | None
+    """Bounds of the tokens this change gives (negative: takes), at the old bytes per token."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the two cannot be the same value."""
+        return self.old.known and self.new.known and not self.old.agrees(self.new)
+
+
+class OptionChange(NamedTuple):
+    """An option that differs."""
+
+    name: str
+    old: Any
+    new: Any
+    why: str
+    """`stated` (in the arguments or the banner) or what changed the default."""
+
+
+def compare_terms(old: Side, new: Side) -> list[TermChange]:
+    per_token = old.term("kv_bytes_per_token")
+    pool = _change(old.term("kv_cache"), new.term("kv_cache"))
+    known: list[tuple[Number, Number]] = []
+    found: list[TermChange] = []
+    for key in _SHOWN:
+        before, after = old.term(key), new.term(key)
+        if not (before.known or after.known):
+            continue
+        sign, change = _SIGNS.get(key), _change(before, after)
+        effect = None
+        if sign is not None and change is not None:
+            change = change if sign > 0 else (-change[1], -change[0])
+            known.append(change)
+            effect = _tokens(change, per_token)
+        found.append(TermChange(key, (before if before.known else after).label, before, after, effect))
+    if pool is not None and known:
+        rest = (pool[0] - sum(high for _, high in known), pool[1] - sum(low for low, _ in known))
+        at = next(i for i, term in enumerate(found) if term.key == "kv_cache")
+        nothing = Term("other", "all else (not printed by both)", "bytes", None, None, "unknown")
+        gone = nothing._replace(lo=-rest[1], hi=-rest[0], status="derived", formula="change of the rest")
+        found.insert(at, TermChange("other", nothing.label, nothing, gone, _tokens(rest, per_token)))
+    for key in _ENGINE:
+        before, after = old.term(key), new.term(key)
+        if before.known or after.known:
+            effect = _rate_effect(old, new) if key == "kv_bytes_per_token" else None
+            found.append(TermChange(key, (before if before.known else after).label, before, after, effect))
+    return found
+
+
+def _change(old: Term, new: Term) -> tuple[Number, Number] | None:
+    if old.lo is None or old.hi is None or new.lo is None or new.hi is None:
+        return None
+    return new.lo - old.hi, new.hi - old.lo
+
+
+def _tokens(change: tuple[Number, Number], per_token: Term) -> tuple[Fraction, Fraction] | None:
+    """Return the tokens a change of bytes stands for."""
+    if per_token.lo is None or per_token.hi is None or per_token.lo <= 0:
+        return None
+    values = [Fraction(c) / Fraction(p) for c in change for p in (per_token.lo, per_token.hi)]
+    return min(values), max(values)
+
+
+def _rate_effect(old: Side, new: Side) -> tuple[Fraction, Fraction] | None:
+    """Return the tokens that another cost per token gives or takes, in the new pool."""
+    before, after, pool = old.term("kv_bytes_per_token"), new.term("kv_bytes_per_token"), new.term("kv_cache")
+    if before.agrees(after):
+        return None
+    if not (before.lo and before.hi and after.lo and after.hi) or pool.lo is None or pool.hi is None:
+        return None
+    values = [Fraction(p) / Fraction(a) - Fraction(p) / Fraction(b)
+              for p in (pool.lo, pool.hi) for a in (after.lo, after.hi) for b in (before.lo, before.hi)]  # fmt: skip
+    return min(values), max(values)
+
+
+def compare_options(old: Side, new: Side) -> list[OptionChange]:
+    found = []
+    for name in _OPTIONS:
+        before, after = _option(old, name), _option(new, name)
+        if before == after:
+            continue
+        why = "stated"
+        if before is None or after is None:
+            why = (
+                "stated in one log only"
+                if name != "gpu_memory_utilization"
+                else "stated in one log, default in the other"
+            )
+        found.append(OptionChange(name, before, after, why))
+    if _option(old, "gpu_memory_utilization") is None and _option(new, "gpu_memory_utilization") is None:
+        shares = [default_utilization(parse_release(side.version)) for side in (old, new)]
+        if shares[0] != shares[1] and None not in (old.version, new.version):
+            found.append(
+                OptionChange("gpu_memory_utilization", shares[0], shares[1], "the default of the release changed")
+            )
+    return found
+
+
+def _option(side: Side, name: str) -> Any:
+    startup = side.context.startup
+    if name in startup.args:
+        return startup.args[name]
+    config = startup.config
+    if config is None or not isinstance(config.config, dict):
+        return None
+    return config.config.get({"max_model_len": "max_seq_len"}.get(name, name))

@@ -1,0 +1,178 @@
+"""The comparison of two start-ups for people and for programs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from vlogcheck.units import format_bytes
+
+if TYPE_CHECKING:
+    from vlogcheck._compared import Side, TermChange
+    from vlogcheck.compare import Diff
+    from vlogcheck.context import ConcurrencyCeiling
+    from vlogcheck.ledger import Term
+
+__all__ = ["diff_dict", "render"]
+
+
+def render(diff: Diff, *, colour: bool = False) -> str:
+    """Return the comparison as text, ending without a newline."""
+    from vlogcheck.report.text import _Paint
+
+    paint = _Paint(colour)
+    old, new = diff.old, diff.new
+    out = [paint("bold", f"{_name(old)} → {_name(new)}"), ""]
+    out += _table(diff)
+    if diff.options:
+        out += ["", "options that differ"]
+        out += [f"  {o.name}: {_short(o.old)} → {_short(o.new)} ({o.why})" for o in diff.options]
+    if diff.known:
+        out += ["", "known changes between the two releases (* touches a term that differs here)"]
+        out += [f"  {'*' if diff.explains(c) else ' '} {c.since}: {c.text} [{c.source}]" for c in diff.known]
+    out += ["", *_summary(diff)]
+    verdict = diff.verdict
+    text = paint(verdict, verdict)
+    if diff.missing is not None:
+        text += f": {diff.missing}"
+    elif diff.loss is None:
+        text += ": nothing the two logs print can be compared"
+    elif diff.max_loss is not None:
+        text += f": at most {100 * diff.max_loss:g} % may be lost"
+    return "\n".join([*out, text])
+
+
+def _name(side: Side) -> str:
+    startup = side.context.startup
+    return f"{side.context.path or 'log'} (vLLM {side.version or 'unknown'}, {startup.model or 'model unknown'})"
+
+
+def _table(diff: Diff) -> list[str]:
+    rows = [["term", "old", "new", "change", "tokens"]]
+    for term in diff.terms:
+        rows.append(
+            [term.label, *(t.text() if t.known else "–" for t in (term.old, term.new)), _change(term), _effect(term)]
+        )
+        if term.key == "other":
+            rows[-1][2] = "–"
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  " + "  ".join(f"{c:<{w}}" if i == 0 else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+            .rstrip() for row in rows]  # fmt: skip
+
+
+def _middle(term: Term) -> Fraction | None:
+    return None if term.lo is None or term.hi is None else Fraction(term.lo + term.hi) / 2
+
+
+def _change(term: TermChange) -> str:
+    if term.key == "other":
+        value = _middle(term.new)
+        return _bytes(value) if value is not None else ""
+    before, after = _middle(term.old), _middle(term.new)
+    if before is None or after is None or not term.changed:
+        return "" if before is None or after is None else "="
+    change = after - before
+    if term.old.unit == "bytes":
+        return _bytes(change)
+    if term.old.unit in ("bytes per token", "bytes per block"):
+        return f"{'+' if change > 0 else '−'}{format_bytes(abs(round(change)))}"
+    return (
+        f"{float(change):+,.4g}".replace("-", "−") if change.denominator != 1 else f"{int(change):+,}".replace("-", "−")
+    )
+
+
+def _bytes(change: Fraction) -> str:
+    return f"{'+' if change >= 0 else '−'}{abs(float(change)) / 2**30:.2f} GiB"
+
+
+def _effect(term: TermChange) -> str:
+    if term.tokens is None or term.tokens[0] <= 0 <= term.tokens[1]:
+        return ""
+    return f"{round((term.tokens[0] + term.tokens[1]) / 2):+,}".replace("-", "−")
+
+
+def _short(value: Any) -> str:
+    text = "not stated" if value is None else str(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _summary(diff: Diff) -> list[str]:
+    out = []
+    culprit = diff.culprit
+    if culprit is not None and culprit.tokens is not None:
+        lost = -round((culprit.tokens[0] + culprit.tokens[1]) / 2)
+        out.append(f"most was taken by: {culprit.label}, about {lost:,} tokens")
+    if diff.loss is not None:
+        loss = diff.loss
+        figures = f"{_figure(loss.what, loss.old)} → {_figure(loss.what, loss.new)}"
+        share = 100 * float(1 - loss.new / loss.old)
+        out.append(f"{loss.what}: {figures} ({'−' if share > 0 else '+'}{abs(share):.1f} %)")
+    for label, ceiling in zip(("old", "new"), diff.ceilings, strict=True):
+        if ceiling is not None:
+            out.append(f"{label} ceiling: {_ceiling(ceiling)}")
+    return out
+
+
+def _figure(what: str, value: Fraction) -> str:
+    if what == "available memory":
+        return f"{float(value) / 2**30:.2f} GiB"
+    return f"{int(value):,}" if what == "tokens" else f"{float(value):,.2f}"
+
+
+def _ceiling(ceiling: ConcurrencyCeiling) -> str:
+    text = f"{ceiling.text} requests of {ceiling.context:,} tokens"
+    return text + (f", capped by max_num_seqs={ceiling.max_num_seqs}" if ceiling.capped else "")
+
+
+def diff_dict(diff: Diff) -> dict[str, Any]:
+    """Return the comparison for JSON."""
+    loss = diff.loss
+    return {
+        "verdict": diff.verdict,
+        "reason": diff.missing,
+        "old": _side_dict(diff.old, diff.ceilings[0]),
+        "new": _side_dict(diff.new, diff.ceilings[1]),
+        "max_loss": diff.max_loss,
+        "loss": None
+        if loss is None
+        else {
+            "what": loss.what,
+            "old": float(loss.old),
+            "new": float(loss.new),
+            "low": float(loss.lo),
+            "high": float(loss.hi),
+        },
+        "culprit": diff.culprit.key if diff.culprit is not None else None,
+        "terms": [
+            {
+                "key": t.key,
+                "label": t.label,
+                "old": t.old.to_dict() if t.old.known else None,
+                "new": t.new.to_dict() if t.new.known else None,
+                "changed": t.changed,
+                "tokens": None if t.tokens is None else [float(t.tokens[0]), float(t.tokens[1])],
+            }
+            for t in diff.terms
+        ],
+        "options": [{"name": o.name, "old": o.old, "new": o.new, "why": o.why} for o in diff.options],
+        "known": [
+            {"since": c.since, "text": c.text, "source": c.source, "touches": diff.explains(c)} for c in diff.known
+        ],
+    }
+
+
+def _side_dict(side: Side, ceiling: ConcurrencyCeiling | None) -> dict[str, Any]:
+    return {
+        "path": side.context.path,
+        "version": side.version,
+        "model": side.context.startup.model,
+        "ceiling": None
+        if ceiling is None
+        else {
+            "context": ceiling.context,
+            "low": float(ceiling.lo),
+            "high": float(ceiling.hi),
+            "max_num_seqs": ceiling.max_num_seqs,
+            "engines": ceiling.engines,
+        },
+    }
