@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.weights._attention import gqa, latent
 from vlogcheck.budget.weights._build import Builder
 from vlogcheck.budget.weights._mlp import dense, is_sparse, mixture, moe, width
 from vlogcheck.budget.weights._traits import Traits
+
+if TYPE_CHECKING:
+    from vlogcheck.budget.releases import Release
 
 __all__ = ["LayerBuilder", "decoder", "embedding", "head", "standard_layer"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vlogcheck.budget.weights import _vision as towers
+from vlogcheck.budget.weights import _vision_qwen as qwen
 from vlogcheck.budget.weights._build import Builder, NotModelled
 from vlogcheck.budget.weights._decoder import LayerBuilder, decoder, standard_layer
 from vlogcheck.budget.weights._encoders import WHOLE
@@ -13,21 +14,17 @@ from vlogcheck.budget.weights._hybrids import (
     falcon_h1_layer,
     granite_hybrid_layer,
     jamba_layer,
-    kimi_linear_layer,
-    lfm2_layer,
-    mamba1_layer,
-    mamba2_layer,
     nemotron_h_layer,
-    qwen_gdn_layer,
-    zamba2_layer,
 )
+from vlogcheck.budget.weights._linear import kimi_linear_layer, lfm2_layer, qwen_gdn_layer
+from vlogcheck.budget.weights._mamba import mamba1_layer, mamba2_layer, zamba2_layer
 from vlogcheck.budget.weights._special import gemma4_layer, llama4_layer
+from vlogcheck.budget.weights._tower import Tower, add_tower
 from vlogcheck.budget.weights._traits import Traits, through_transformers
 from vlogcheck.budget.weights._traits_classic import CLASSIC
 from vlogcheck.budget.weights._traits_dense import DENSE
 from vlogcheck.budget.weights._traits_sparse import SPARSE
 from vlogcheck.budget.weights._traits_state import STATE
-from vlogcheck.budget.weights._vision import Tower, add_tower
 
 if TYPE_CHECKING:
     from vlogcheck.budget.model import ModelConfig
@@ -62,8 +59,8 @@ LAYERS: dict[str, LayerBuilder] = {
 #: Multimodal wrappers: their language model (``None``: told by the text part) and their tower.
 WRAPPERS: dict[str, tuple[str | None, Tower]] = {
     "Gemma3ForConditionalGeneration": ("Gemma3ForCausalLM", towers.siglip_gemma3),
-    "Glm4vForConditionalGeneration": ("Glm4ForCausalLM", towers.glm4v),
-    "Glm4vMoeForConditionalGeneration": ("Glm4MoeForCausalLM", towers.glm4v),
+    "Glm4vForConditionalGeneration": ("Glm4ForCausalLM", qwen.glm4v),
+    "Glm4vMoeForConditionalGeneration": ("Glm4MoeForCausalLM", qwen.glm4v),
     "Idefics3ForConditionalGeneration": (None, towers.siglip_shuffle),
     "InternVLChatModel": (None, towers.internvit),
     "Llama4ForConditionalGeneration": ("Llama4ForCausalLM", towers.llama4_vision),
@@ -73,12 +70,12 @@ WRAPPERS: dict[str, tuple[str | None, Tower]] = {
     "Mistral3ForConditionalGeneration": (None, towers.pixtral),
     "PaliGemmaForConditionalGeneration": (None, towers.siglip_paligemma),
     "SmolVLMForConditionalGeneration": (None, towers.siglip_shuffle),
-    "Qwen2VLForConditionalGeneration": ("Qwen2ForCausalLM", towers.qwen2_vision),
-    "Qwen2_5_VLForConditionalGeneration": ("Qwen2ForCausalLM", towers.qwen2_5_vision),
-    "Qwen3VLForConditionalGeneration": ("Qwen3ForCausalLM", towers.qwen3_vision),
-    "Qwen3VLMoeForConditionalGeneration": ("Qwen3MoeLLMForCausalLM", towers.qwen3_vision),
-    "Qwen3_5ForConditionalGeneration": ("Qwen3_5ForCausalLM", towers.qwen3_vision),
-    "Qwen3_5MoeForConditionalGeneration": ("Qwen3_5MoeForCausalLM", towers.qwen3_vision),
+    "Qwen2VLForConditionalGeneration": ("Qwen2ForCausalLM", qwen.qwen2_vision),
+    "Qwen2_5_VLForConditionalGeneration": ("Qwen2ForCausalLM", qwen.qwen2_5_vision),
+    "Qwen3VLForConditionalGeneration": ("Qwen3ForCausalLM", qwen.qwen3_vision),
+    "Qwen3VLMoeForConditionalGeneration": ("Qwen3MoeLLMForCausalLM", qwen.qwen3_vision),
+    "Qwen3_5ForConditionalGeneration": ("Qwen3_5ForCausalLM", qwen.qwen3_vision),
+    "Qwen3_5MoeForConditionalGeneration": ("Qwen3_5MoeForCausalLM", qwen.qwen3_vision),
 }
 
 #: ``model_type`` of a text part -> the architecture it is.
