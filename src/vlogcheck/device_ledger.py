@@ -15,21 +15,23 @@ from vlogcheck.budget.releases import default_utilization, parse_release
 from vlogcheck.device_rule import DeviceRule, device_rule
 from vlogcheck.ledger import Ledger, Number
 from vlogcheck.records import (
+    ExternalWeights,
     FreeMemoryTooLow,
     GraphCapture,
+    GraphCaptureSkipped,
+    GraphEstimate,
+    GraphPool,
+    GraphUtilization,
     KVCacheMemory,
+    KVCachePinned,
     MemoryProfile,
+    MemorySnapshot,
     MemoryUse,
     OutOfMemory,
-    WeightsLoaded,
-)
-from vlogcheck.records.graphs import GraphCaptureSkipped, GraphEstimate, GraphPool, GraphUtilization
-from vlogcheck.records.planned import KVCachePinned, StartupPlanApplied
-from vlogcheck.records.profiling import (
-    ExternalWeights,
-    MemorySnapshot,
     ProfilingResult,
     RequestedMemory,
+    StartupPlanApplied,
+    WeightsLoaded,
     XPUMemory,
 )
 from vlogcheck.template import Record

@@ -70,7 +70,7 @@ def read_metrics(source: Source) -> MetricsPage:
 
     Raises `MetricsError` with a message for people when it is none of a vLLM server, or `OSError`.
     """
-    text, path = read_attached(source, "--metrics")
+    text, path = read_attached(source, "--metrics", MetricsError)
     engines: dict[int, EngineMetrics] = {}
     ours = 0
     try:

@@ -64,7 +64,7 @@ def read_smi(source: Source) -> Occupancy:
 
     Raises `SmiError` with a message for people when it is none, and `OSError` when it cannot be opened.
     """
-    text, path = read_attached(source, "--smi")
+    text, path = read_attached(source, "--smi", SmiError)
     for tool, reader in _READERS:
         cards = list(reader(text))
         if cards:
@@ -155,7 +155,7 @@ def _nvidia_csv(text: str) -> Iterator[Card]:
 
 
 _VRAM = re.compile(r"VRAM Total (Used )?Memory \((\w+)\)", re.IGNORECASE)
-_VRAM_LINE = re.compile(r"GPU\[(\d+)\]\s*:\s*VRAM Total (Used )?Memory \((\w+)\)\s*:\s*(\d+)", re.IGNORECASE)
+_VRAM_LINE = re.compile(r"(?:GPU|HCU|DCU)\[(\d+)\]\s*:\s*VRAM Total (Used )?Memory \((\w+)\)\s*:\s*(\d+)", re.IGNORECASE)
 
 
 def _cards(found: dict[int, dict[bool, tuple[Interval, int]]]) -> Iterator[Card]:

@@ -10,15 +10,12 @@ from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.startup import Startup
 from vlogcheck.units import Interval, format_gib
 
-_TERMS = (
-    ("activation", "its profile run peaked higher"),
-    (
-        "non_torch",
-        "its non-torch memory is larger: communication buffers, or another process that grew while it profiled",
-    ),
-    ("consumed", "it consumed more: communication buffers, or another process that grew while it profiled"),
-    ("graph_estimate", "its graph estimate is larger"),
-)
+_OWN = {"activation": "its profile run peaked higher", "graph_estimate": "its graph estimate is larger"}
+"""Terms that are the rank's own: the first rank also samples."""
+_SHARED = {
+    "non_torch": "its non-torch memory is larger: communication buffers, or another process that grew meanwhile",
+    "consumed": "it consumed more: communication buffers, or another process that grew meanwhile",
+}
 
 
 @check("one rank has less KV cache memory than the others, though the weights are even", Severity.WARNING)
@@ -42,29 +39,43 @@ def uneven_kv_memory(workers: DeviceWorkers, startup: Startup) -> Iterator[Findi
 
 def _finding(tightest: Reading, roomiest: Reading, ranks: list[Reading], spread: int) -> Finding:
     worker = tightest[0]
-    why = _why(worker, roomiest[0])
+    own = _larger(worker, roomiest[0], _OWN)
     idle = sum(seen.mid - tightest[1].mid for _, seen in ranks)
+    gain = f"every rank gains up to {format_gib(spread)}{worth(worker, spread)}"
+    if own:
+        why, severity = own, Severity.NOTE
+        remedy = (
+            f"no other process: with a smaller --max-num-seqs or --max-num-batched-tokens its peak falls, and {gain}"
+        )
+    else:
+        why, severity = _larger(worker, roomiest[0], _SHARED) or _other_process(worker), None
+        remedy = (
+            f"look who else is on the card of {worker.name} (nvidia-smi, rocm-smi --showpids, fuser -v /dev/kfd"
+            f" /dev/dri/*) and start again without: {gain}; until then {format_gib(idle)} lie idle on the other cards"
+        )
     return Finding(
         f"{worker.name} has {format_gib(spread)} less for the KV cache than {roomiest[0].name}",
         line=worker.ledger["kv_cache"].line,
         expected="the same on every rank: the weights are even",
         observed=", ".join(f"{w.name} {format_gib(seen.mid)}" for w, seen in ranks),
-        remedy=f"look who else is on the card of {worker.name} (nvidia-smi, rocm-smi --showpids, fuser -v /dev/kfd"
-        f" /dev/dri/*) and start again without: every rank gains up to {format_gib(spread)}{worth(worker, spread)}; until"
-        f" then {format_gib(idle)} lie idle on the other cards",
+        remedy=remedy,
         explanation=f"the tightest card sizes the pool of all; {why}",
+        severity=severity,
     )
 
 
-def _why(tight: Worker, roomy: Worker) -> str:
+def _larger(tight: Worker, roomy: Worker, terms: dict[str, str]) -> str:
+    """Return which printed terms are larger on the tight rank, if any."""
     found = []
-    for key, text in _TERMS:
+    for key, text in terms.items():
         mine, theirs = tight.ledger[key].interval, roomy.ledger[key].interval
         if mine is not None and theirs is not None and mine.lo > theirs.hi:
             found.append(f"{text} ({signed_gib(_gap(mine, theirs))} more)")
-    if found:
-        return "; ".join(found)
-    if tight.rank.rule.others_charged:
+    return "; ".join(found)
+
+
+def _other_process(worker: Worker) -> str:
+    if worker.rank.rule.others_charged:
         return "this release charges what other processes hold on the card"
     return "another process took memory on that card while it profiled"
 
