@@ -23,9 +23,23 @@ _RAISED = re.compile(
 )
 """An error's class in front of its text; pydantic repeats the text of a validator's error in its own words."""
 _MEMORY = re.compile(
-    r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b|[Oo]ut of memory|\bOOM\b|\bmemory\b",
+    r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b(?!/s)|[Oo]ut of memory|\bOOM\b|\bmemory\b",
     re.IGNORECASE,
 )
+_NO_MESSAGE = re.compile(
+    r"\s*(?:"
+    r"raise [A-Z]|return |assert |yield |await |del |import |from [\w.]+ import |@\w|(?:async )?def \w|class [A-Z]\w*[(:]"
+    r"|(?:if|elif|while|with|for|except) .*:\s*$"  # statements
+    r"|(?:self|cls|logger|torch)\.\w[\w.]*\s*[(=\[]"
+    r"|[a-z_][\w.]*(?:\[[^\]]*\])? = (?:await )?(?:[A-Za-z_][\w.]*[(\[]|self\.)|[a-z_][\w.]*\($"
+    r"|[rf]{0,2}([\"'])[^\"']*\1(?:, ([\"'])[^\"']*\2)*[,)\]]*\s*$"  # nothing but string literals
+    r"|File \"[^\"]+\", line \d"  # a frame
+    r"|\|.*\|\s*$"  # a row of nvidia-smi or of another table
+    r"|(?:[+$] )?(?:\S*/)?(?:python[\d.]*|vllm|docker|podman|torchrun|srun) .*--[a-z]"  # a command line
+    r")"
+)
+"""Lines that stand in logs beside messages: source lines of tracebacks, tables, commands."""
+_COMMENT = re.compile(r"\S {2,}# .*$")
 _CALM = ("INFO", "DEBUG")
 _DEEPEST = 3
 """How many messages that quote another message are opened, one inside the other."""
@@ -34,8 +48,14 @@ SUSPICIOUS = ("GiB", "MiB", " GB", "KV cache", "blocks", " tokens", "out of memo
 
 
 def looks_like_memory(message: str) -> bool:
-    """Whether a message speaks of memory, blocks or the KV cache: worth reporting when no template knows it."""
-    return _MEMORY.search(message) is not None
+    """Whether a message speaks of memory, blocks or the KV cache: worth reporting when no template knows it.
+
+    Source lines of a traceback, rows of tables, command lines and comments behind a setting are no messages.
+    """
+    if _MEMORY.search(message) is None or _NO_MESSAGE.match(message) is not None:
+        return False
+    comment = _COMMENT.search(message)
+    return comment is None or _MEMORY.search(message, 0, comment.start() + 1) is not None
 
 
 class _Pending:

@@ -95,6 +95,7 @@ from vlogcheck.records.kv_notices import (
 from vlogcheck.records.kv_options import AttentionBackend, BlockSizeSet, KVCacheDtype, KVCacheFormat, KVCacheLayout
 from vlogcheck.records.limits import (
     BatchedTokensMismatch,
+    DuplicateOptions,
     InvalidKVCacheSpace,
     MaxModelLenTooLarge,
     PromptTooLong,
@@ -123,6 +124,7 @@ from vlogcheck.records.offload import (
     MappedOffloadFile,
     OffloadedWeights,
     OffloadPool,
+    OffloadReserve,
     OffloadTensors,
 )
 from vlogcheck.records.planned import (
@@ -244,6 +246,7 @@ __all__ = [
     "DrafterKVCache",
     "DrafterLoad",
     "DtypeCast",
+    "DuplicateOptions",
     "DynamoTime",
     "EagerMode",
     "EmbeddingCacheSize",
@@ -356,6 +359,7 @@ __all__ = [
     "OOMKilled",
     "OffloadPool",
     "OffloadPoolOverridden",
+    "OffloadReserve",
     "OffloadTensors",
     "OffloadTier",
     "OffloadedWeights",

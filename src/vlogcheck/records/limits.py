@@ -7,6 +7,7 @@ from vlogcheck.units import GiB
 
 __all__ = [
     "BatchedTokensMismatch",
+    "DuplicateOptions",
     "InvalidKVCacheSpace",
     "MaxModelLenTooLarge",
     "PromptTooLong",
@@ -297,5 +298,20 @@ class RequestTooLargeForCache(Record):
             "Failing the request {request} because there's not enough kv cache blocks to run the entire sequence.",
             versions=">=0.4.2,<0.11",
             example="Failing the request cmpl-1a2b because there's not enough kv cache blocks to run the entire sequence.",
+        ),
+    )
+
+
+class DuplicateOptions(Record):
+    """Options given more than once; the last one counts (utils/argparse_utils.py)."""
+
+    options: str
+    """Their names."""
+
+    templates = (
+        Template(
+            "Found duplicate keys {options}",
+            versions=">=0.9.2",
+            example="Found duplicate keys --max-num-seqs, --gpu-memory-utilization",
         ),
     )
