@@ -249,7 +249,7 @@ def _footer(report: Report, paint: _Paint, verbose: bool) -> list[str]:
             out.append(paint("dim", f"    {names}: {reason}"))
         if len(groups) > limit:
             out.append(paint("dim", f"    … and {len(groups) - limit} more reasons (--verbose)"))
-    if report.facts.unrecognised:
+    if report.facts.unrecognised and not any(finding.code == "VL009" for finding in report.findings):
         count = report.facts.unrecognised
         what = "lines look like memory figures" if count != 1 else "line looks like a memory figure"
         out.append(

@@ -1,0 +1,5 @@
+"""`python -m vlogcheck`."""
+
+from vlogcheck.cli import main
+
+main()

@@ -1,0 +1,92 @@
+"""The command: translates arguments to library calls and results to exit codes, nothing else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+__all__ = ["check_arguments", "main"]
+
+USAGE_ERROR = 2
+
+_COMMANDS = {
+    "check": "_check:command",
+    "budget": "_budget:command",
+    "diff": "_diff:command",
+    "explain": "_info:explain",
+    "list": "_info:list_",
+    "parse": "_info:parse",
+    "run": "_run:command",
+}
+"""Command to module and name: imported when it is used, so that none pays for another."""
+
+
+class _Commands(click.Group):
+    """Makes `vlogcheck LOG …` the check, so that the command most people want needs no name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        home = _COMMANDS.get(cmd_name)
+        if home is None:
+            return None
+        module, _, name = home.partition(":")
+        command: click.Command = getattr(import_module(f"vlogcheck.cli.{module}"), name)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in _COMMANDS and args[0] not in ("--help", "-h", "--version"):
+            args = ["check", *args]
+        return super().parse_args(ctx, args)
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"vlogcheck {version('vlogcheck')}")
+        ctx.exit()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
+def _cli() -> None:
+    """Check the memory ledger a vLLM server printed while starting against the one you computed.
+
+    `vlogcheck LOG --expect-concurrency 16` is the check; exit status 0 pass, 1 fail, 2 usage or unreadable input,
+    3 inconclusive.
+    """
+
+
+def check_arguments(words: list[str]) -> dict[str, Any]:
+    """Return the arguments of `vlogcheck.check` that the command would make of these options (without a log)."""
+    from vlogcheck.cli import _check
+
+    return _check.check_arguments(words)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command. Exits with 0 pass, 1 fail, 2 usage or unreadable input, 3 inconclusive."""
+    try:
+        _cli.main(args=arguments, prog_name="vlogcheck", standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(USAGE_ERROR)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except BrokenPipeError:
+        # The reader (head, less) left: say nothing, and keep the interpreter from failing on its own flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (OSError, ValueError) as error:
+        click.echo(f"vlogcheck: {error}", err=True)
+        sys.exit(USAGE_ERROR)

@@ -1,0 +1,5 @@
+"""`python -m vlogcheck.cli`."""
+
+from vlogcheck.cli import main
+
+main()

@@ -1,0 +1,105 @@
+"""`vlogcheck LOG…`: check logs, follow one, check many."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import click
+
+from vlogcheck.cli._question import arguments_of, question
+from vlogcheck.cli._types import Duration, pass_through, say, use_colour, worst
+
+__all__ = ["check_arguments", "command"]
+
+_MOST_REPORTS = 8
+"""Logs up to which each gets its own report."""
+
+
+@click.command("check")
+@click.argument("logs", nargs=-1, required=True, metavar="LOG…")
+@question
+@click.option(
+    "--follow", "-f", is_flag=True, help="Watch a growing log (or `-`) and exit the moment the verdict is known."
+)
+@click.option(
+    "--until", type=click.Choice(["decided", "ready"]), default="decided", help="With --follow: what a pass waits for."
+)
+@click.option("--timeout", type=Duration(), help="With --follow: inconclusive after this long, such as 15m or 90s.")
+@click.option(
+    "--tee",
+    is_flag=True,
+    help="With --follow: pass the log through to standard output; the report goes to standard error.",
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes for many logs [default: all cores].")
+def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -> None:
+    """Check each LOG: a file (.gz, .zst, .xz and .bz2 are read as they are), a directory, or `-` for standard input.
+
+    Rotated parts named together (serve.log serve.log.1) are one log. More than eight logs end in a table, worst first.
+    """
+    live = {name: options.pop(name) for name in ("follow", "until", "timeout", "tee", "jobs")}
+    arguments = arguments_of(options)
+    if live["follow"]:
+        sys.exit(_follow(logs, arguments, output, verbose, live))
+    for name in ("timeout", "tee"):
+        if live[name]:
+            raise click.UsageError(f"--{name} goes with --follow")
+    from vlogcheck.files import expand_paths
+
+    sets = expand_paths(logs)
+    if len(sets) > _MOST_REPORTS:
+        sys.exit(_many(sets, arguments, output, live["jobs"]))
+    from vlogcheck.api import Inquiry, read
+    from vlogcheck.report import reporter
+
+    render = reporter(output)
+    inquiry = Inquiry(**arguments)
+    codes = []
+    for number, item in enumerate(sets):
+        report = inquiry.report(read(item.paths if len(item.paths) > 1 else item.paths[0]))
+        if number and output == "text":
+            click.echo()
+        click.echo(render(report, colour=use_colour(), verbose=verbose))
+        codes.append(report.exit_code)
+    sys.exit(worst(codes))
+
+
+def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbose: bool, live: dict[str, Any]) -> int:
+    """Watch one log; return the exit status."""
+    from vlogcheck.live import watch
+    from vlogcheck.report import reporter
+
+    if len(logs) != 1:
+        raise click.UsageError("--follow watches one LOG")
+    source: Any = os.fdopen(0, "rb", buffering=0, closefd=False) if logs[0] == "-" else logs[0]
+    expect, model = arguments.pop("expect"), arguments.pop("model")
+    report = watch(
+        source, expect, live["timeout"], model=model, until=live["until"], on_event=say,
+        on_bytes=pass_through if live["tee"] else None, **arguments,
+    )  # fmt: skip
+    click.echo(reporter(output)(report, colour=use_colour(), verbose=verbose), err=live["tee"])
+    return report.exit_code
+
+
+def _many(sets: Any, arguments: dict[str, Any], output: str, jobs: int | None) -> int:
+    """Check many logs on all cores; a table for people, one JSON object per log for programs."""
+    from vlogcheck.many import check_many, table
+
+    summaries = []
+    with click.progressbar(length=len(sets), label="checking", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        for item in check_many((each.paths for each in sets), arguments, jobs=jobs):
+            bar.update(1)
+            if output == "json":
+                click.echo(json.dumps(item.to_dict(), ensure_ascii=False))
+            summaries.append(item)
+    if output == "text":
+        click.echo("\n".join(table(summaries)))
+    return worst([item.exit_code for item in summaries])
+
+
+def check_arguments(words: list[str]) -> dict[str, Any]:
+    """Return the arguments of `vlogcheck.check` that the command would make of these options (without a log)."""
+    options = command.make_context("vlogcheck", [*words, "-"]).params
+    return arguments_of(options)

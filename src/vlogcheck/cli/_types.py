@@ -1,0 +1,88 @@
+"""Parameter types and what the commands share."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType  # generic from click 8.2 on only
+
+
+class Size(_ParamType):
+    name = "size"
+    signed = False
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from vlogcheck.units import Interval, SizeError, parse_size
+
+        if isinstance(value, Interval):
+            return value
+        try:
+            return parse_size(value, signed=self.signed)
+        except SizeError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Sizes(Size):
+    """Several sizes with commas between them. A thousands comma (`1,024`) is no separator: sizes here are plain."""
+
+    name = "size[,size…]"
+    signed = True  # vLLM itself prints negative KV cache memory when the weights alone exceed the budget
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        convert = super().convert
+        return [convert(part, param, ctx) for part in value.strip("[]").split(",")]
+
+
+class Duration(_ParamType):
+    """A time such as 90, 90s, 15m or 1h30m, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, (int, float)):
+            return float(value)
+        match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", value.strip())
+        if not match or not value.strip():
+            self.fail(f"{value!r} is not a time: give seconds or something like 90s, 15m, 1h30m", param, ctx)
+        hours, minutes, seconds = (float(part or 0) for part in match.groups())
+        return hours * 3600 + minutes * 60 + seconds
+
+
+class WithFlags(click.Command):
+    """Keeps what stands after `--` apart: the flags of `vllm serve`, as given."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            args, ctx.meta["vllm.flags"] = args[:at], args[at + 1 :]
+        return super().parse_args(ctx, args)
+
+
+def worst(codes: list[int]) -> int:
+    """Fail beats inconclusive beats pass."""
+    return 1 if 1 in codes else max(codes, default=0)
+
+
+def use_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def say(event: Any) -> None:
+    """Tell a waiting person what goes on, on standard error."""
+    if event.kind == "phase" or sys.stderr.isatty():
+        click.echo(f"{event.seconds:7.1f} s  {event.text}", err=True)
+
+
+def pass_through(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
