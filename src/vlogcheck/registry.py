@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import enum
 import importlib
-import inspect
 import pkgutil
 import re
 import types
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -96,6 +94,14 @@ class Missing(Exception):  # noqa: N818  (it is an answer, not an error)
     """What a check needs is not there; the text says what and why."""
 
 
+class Need(NamedTuple):
+    """What one parameter of a check asks for."""
+
+    kinds: tuple[type[Any], ...]
+    several: bool
+    optional: bool
+
+
 class Check(NamedTuple):
     """A declared check."""
 
@@ -116,8 +122,8 @@ class Check(NamedTuple):
         return (files("vlogcheck.checks") / f"{self.code.lower()}.md").read_text("utf-8")
 
     @property
-    def needs(self) -> dict[str, Any]:
-        """Parameter names and types, resolved."""
+    def needs(self) -> dict[str, Need]:
+        """What each parameter asks for."""
         return _needs(self.function)
 
 
@@ -153,38 +159,56 @@ def all_checks() -> dict[str, Check]:
     return dict(sorted(_CHECKS.items()))
 
 
-_NEEDS: dict[Callable[..., Any], dict[str, Any]] = {}
+_NEEDS: dict[Callable[..., Any], dict[str, Need]] = {}
 
 
-def _needs(function: Callable[..., Any]) -> dict[str, Any]:
+def _needs(function: Callable[..., Any]) -> dict[str, Need]:
     needs = _NEEDS.get(function)
     if needs is None:
-        hints = typing.get_type_hints(function)
-        needs = _NEEDS[function] = {name: hints[name] for name in inspect.signature(function).parameters}
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        needs = _NEEDS[function] = {name: _need(function, name) for name in names}
     return needs
 
 
-def _resolve(kind: Any, context: Context) -> Any:
-    """Return the value for a parameter type: `X` last, `Sequence[X]` all, `X | None` optional. Raises `Missing`."""
-    origin = typing.get_origin(kind)
-    if origin in (typing.Union, types.UnionType):
-        options = [option for option in typing.get_args(kind) if option is not type(None)]
-        for option in options:
-            try:
-                return _resolve(option, context)
-            except Missing:
-                continue
-        if type(None) in typing.get_args(kind):
-            return None
-        names = " or ".join(getattr(option, "__name__", str(option)) for option in options)
-        raise Missing(f"no {names} in the log")
-    if origin in (list, Sequence):
-        inner = typing.get_args(kind)[0]
-        found = context.all(inner)
+def _need(function: Callable[..., Any], name: str) -> Need:
+    """Read a parameter's annotation: `X`, `X | Y`, `X | None` or `Sequence[X]`.
+
+    By hand, because `typing.get_type_hints` compiles every annotation: for all checks that takes longer than reading a log.
+    """
+    annotation = str(function.__annotations__[name])
+    several = annotation.startswith(("Sequence[", "list["))
+    text = annotation[annotation.index("[") + 1 : -1] if several else annotation
+    words = [word.strip() for word in text.split("|")]
+    try:
+        kinds = tuple(function.__globals__[word] for word in words if word != "None")
+    except KeyError as error:
+        raise TypeError(f"{function.__module__}: {name}: no type {error} in the module") from None
+    return Need(kinds, several, "None" in words)
+
+
+def _resolve(need: Need, context: Context) -> Any:
+    """Return the value for a parameter: `X` last, `Sequence[X]` all, `X | None` optional. Raises `Missing`."""
+    if need.several:
+        found = context.all(need.kinds[0])
         if not found:
-            raise Missing(f"no {inner.__name__} in the log")
+            raise Missing(f"no {need.kinds[0].__name__} in the log")
         return found
-    if isinstance(kind, type) and issubclass(kind, Record):
+    reason = None
+    for kind in need.kinds:
+        try:
+            return _value(kind, context)
+        except Missing as missing:
+            reason = missing
+    if need.optional:
+        return None
+    if len(need.kinds) == 1 and reason is not None:
+        raise reason
+    raise Missing(f"no {' or '.join(kind.__name__ for kind in need.kinds)} in the log")
+
+
+def _value(kind: type[Any], context: Context) -> Any:
+    if issubclass(kind, Record):
         found = context.all(kind)
         if not found:
             raise Missing(f"no {kind.__name__} in the log")
@@ -203,7 +227,7 @@ def run_checks(
         if item.per_log != per_log:
             continue
         try:
-            values = {name: _resolve(kind, context) for name, kind in item.needs.items()}
+            values = {name: _resolve(need, context) for name, need in item.needs.items()}
             for finding in item.function(**values):
                 severity = finding.severity or item.severity
                 path = finding.path or context.path
