@@ -7,8 +7,6 @@ and `MB` both mean 2**20 bytes in these tools (65,536 "MB" is a 64 GiB NPU); `(B
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -122,10 +120,16 @@ def _size(text: str, unit: str | None) -> Interval | None:
     return decimal_interval(match[1], factor)
 
 
+def _rows(text: str) -> Iterator[list[str]]:
+    """Yield the cells of each line; these tools quote nothing."""
+    for line in text.splitlines():
+        yield [cell.strip() for cell in line.split(",")]
+
+
 def _nvidia_csv(text: str) -> Iterator[Card]:
     """Read CSV with a header; `nounits` leaves the unit to the header."""
     columns: dict[str, tuple[int, str | None]] = {}
-    for number, row in enumerate(csv.reader(io.StringIO(text), skipinitialspace=True), 1):
+    for number, row in enumerate(_rows(text), 1):
         if not columns:
             names = [re.fullmatch(r"\s*([\w.]+)\s*(?:\[(\w+)\])?\s*", cell) for cell in row]
             found = {match[1]: (at, match[2]) for at, match in enumerate(names) if match}
@@ -155,7 +159,9 @@ def _nvidia_csv(text: str) -> Iterator[Card]:
 
 
 _VRAM = re.compile(r"VRAM Total (Used )?Memory \((\w+)\)", re.IGNORECASE)
-_VRAM_LINE = re.compile(r"(?:GPU|HCU|DCU)\[(\d+)\]\s*:\s*VRAM Total (Used )?Memory \((\w+)\)\s*:\s*(\d+)", re.IGNORECASE)
+_VRAM_LINE = re.compile(
+    r"(?:GPU|HCU|DCU)\[(\d+)\]\s*:\s*VRAM Total (Used )?Memory \((\w+)\)\s*:\s*(\d+)", re.IGNORECASE
+)
 
 
 def _cards(found: dict[int, dict[bool, tuple[Interval, int]]]) -> Iterator[Card]:
@@ -175,7 +181,7 @@ def _rocm_text(text: str) -> Iterator[Card]:
 def _rocm_csv(text: str) -> Iterator[Card]:
     header: list[re.Match[str] | None] = []
     found: dict[int, dict[bool, tuple[Interval, int]]] = {}
-    for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
+    for number, row in enumerate(_rows(text), 1):
         if not any(header):
             header = [_VRAM.fullmatch(cell.strip()) for cell in row]
             continue

@@ -1,0 +1,199 @@
+"""The device ledger: its rule by release, and terms that are printed, derived or unknown."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import SHARED
+from vlogcheck import check
+from vlogcheck.api import read
+from vlogcheck.budget.releases import parse_release
+from vlogcheck.device_rule import device_rule
+from vlogcheck.expect import Expectation
+from vlogcheck.ledger import Ledger
+from vlogcheck.observed import observe
+from vlogcheck.units import GIB, MIB
+
+THREE = ("weights", "non_torch", "activation")
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "subtracted", "graphs", "charged"),
+    [
+        ("0.2.7", {"v0": True}, THREE, "uncounted", True),
+        ("0.3.3", {"v0": True}, THREE, "uncounted", False),
+        ("0.6.4.post1", {"v0": True}, THREE, "uncounted", True),
+        ("0.6.5", {"v0": True}, THREE, "uncounted", False),
+        ("0.8.5", {"v0": False}, THREE, "uncounted", True),
+        ("0.9.0.1", {"v0": False}, THREE, "uncounted", True),
+        ("0.9.1", {"v0": False}, THREE, "uncounted", False),
+        ("0.17.1", {"v0": False}, THREE, "uncounted", False),
+        ("0.18.1", {"v0": False}, THREE, "uncounted", False),
+        ("0.18.1", {"v0": False, "counted": True}, THREE, "inside", False),
+        ("0.19.1", {"v0": False, "counted": True}, (*THREE, "graph_estimate"), "separate", False),
+        ("0.20.2", {"v0": False}, (*THREE, "graph_estimate"), "separate", False),
+        ("0.26.0", {"v0": False}, (*THREE, "graph_estimate"), "separate", False),
+        ("0.26.0", {"v0": False, "counted": False}, THREE, "uncounted", False),
+        ("0.26.0", {"v0": False, "eager": True}, THREE, "none", False),
+        ("0.27.1", {"v0": False}, ("consumed", "activation"), "inside", False),
+        ("0.33.0", {"v0": False}, ("consumed", "activation"), "inside", False),
+    ],
+)
+def test_rule_by_release(
+    version: str, options: dict[str, bool], subtracted: tuple[str, ...], graphs: str, charged: bool
+) -> None:
+    rule = device_rule(parse_release(version), **options)  # type: ignore[arg-type]
+    assert (rule.subtracted, rule.graphs, rule.others_charged) == (subtracted, graphs, charged)
+
+
+def rank(log: str, **stated: object) -> Ledger:
+    result = check(log.encode(), Expectation(**stated) if stated else None)  # type: ignore[arg-type]
+    return result.contexts[0].observation.ranks[0].ledger
+
+
+BANNER = (
+    "INFO 03-01 10:00:00 [core.py:77] Initializing a V1 LLM engine (v{}) with config: model='m', max_seq_len=4096\n"
+)
+USE = (
+    "INFO 03-01 10:01:21 [gpu_worker.py:700] Free memory on device (92.98/95.0 GiB) on startup. Desired GPU memory utilization"
+    " is (0.9, 85.5 GiB). Actual usage is {}. Replace gpu_memory_utilization config with `--kv-cache-memory=30837070336` (28.72"
+    " GiB) to fit into requested memory, or `--kv-cache-memory=38870997504` (36.2 GiB) to fully utilize gpu memory. Current kv"
+    " cache memory in use is {} GiB.\n"
+)
+SPLIT = "54.82 GiB for weight, 1.13 GiB for peak activation, 0.63 GiB for non-torch memory, and 0.06 GiB for CUDAGraph memory"
+
+
+def test_a_missing_estimate_is_derived_where_it_is_a_term() -> None:
+    ledger = rank(BANNER.format("0.23.0") + USE.format(SPLIT, "28.86"))
+    estimate = ledger["graph_estimate"]
+    assert estimate.status == "derived"
+    assert estimate.lo is not None
+    assert estimate.hi is not None
+    assert estimate.lo <= Fraction(6, 100) * GIB <= estimate.hi
+    assert "unexplained" not in ledger
+
+
+def test_the_estimate_follows_from_the_equivalent_utilization() -> None:
+    line = (
+        "INFO 03-01 10:00:50 [gpu_worker.py:400] CUDA graph memory profiling is enabled (default since v0.21.0). The current"
+        " --gpu-memory-utilization=0.9000 is equivalent to --gpu-memory-utilization=0.8993 without CUDA graph memory profiling."
+        " To maintain the same effective KV cache size as before, increase --gpu-memory-utilization to 0.9007. To disable, set"
+        " VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0.\n"
+    )
+    ledger = rank(BANNER.format("0.23.0") + line + USE.format(SPLIT, "28.86"))
+    estimate, left = ledger["graph_estimate"], ledger["unexplained"]
+    assert estimate.formula == "(utilization − equivalent) × total"
+    assert estimate.lo is not None
+    assert estimate.hi is not None
+    assert estimate.lo <= Fraction("0.0665") * GIB <= estimate.hi
+    assert left.lo is not None
+    assert left.hi is not None
+    assert left.lo <= 0 <= left.hi
+
+
+def test_0_6_4_prints_a_peak_that_holds_the_weights() -> None:
+    ledger = rank(
+        "INFO 11-18 17:10:54 llm_engine.py:249] Initializing an LLM engine (v0.6.4.post1) with config: model='m'\n"
+        "INFO 11-18 17:11:00 model_runner.py:1077] Loading model weights took 7.5122 GB\n"
+        "INFO 11-18 17:11:01 worker.py:232] Memory profiling results: total_gpu_memory=44.42GiB initial_memory_usage=8.19GiB"
+        " peak_torch_memory=8.70GiB memory_usage_post_profile=8.26GiB non_torch_memory=0.73GiB kv_cache_size=30.55GiB"
+        " gpu_memory_utilization=0.90\n"
+    )
+    assert ledger["activation"].status == "derived"
+    assert ledger["activation"].text() == "1.19 GiB"
+    left = ledger["unexplained"].interval
+    assert left is not None
+    assert 0 in left
+
+
+def test_consumed_memory_from_0_27_1() -> None:
+    terms = "55.51 GiB for consumed memory (weights + non-torch), 1.13 GiB for peak activation, and 0.06 GiB for CUDAGraph memory"
+    ledger = rank(BANNER.format("0.27.1") + USE.format(terms, "28.86"))
+    left = ledger["unexplained"].interval
+    assert left is not None
+    assert 0 in left
+    assert "non_torch" not in ledger
+
+
+def test_debug_lines_close_without_the_summary() -> None:
+    ledger = rank(
+        BANNER.format("0.11.0")
+        + "DEBUG 03-01 10:00:40 [gpu_worker.py:250] Initial free memory: 78.60 GiB; Requested memory: 0.90 (util), 71.19 GiB\n"
+        "DEBUG 03-01 10:00:49 [gpu_worker.py:300] Memory profiling takes 4.02 seconds. Total non KV cache memory: 16.98GiB;"
+        " torch peak memory increase: 1.41GiB; non-torch forward increase memory: 0.30GiB; weights memory: 15.27GiB.\n"
+    )
+    assert ledger["kv_cache"].status == "derived"
+    assert ledger["kv_cache"].text() == "54.21 GiB"
+
+
+def test_two_unprinted_terms_are_one_remainder() -> None:
+    log = (
+        BANNER.format("0.11.0")
+        + "INFO 03-01 10:00:40 [gpu_model_runner.py:2392] Model loading took 15.2700 GiB and 8.3 seconds\n"
+        "INFO 03-01 10:00:49 [gpu_worker.py:298] Available KV cache memory: 54.21 GiB\n"
+    )
+    assert "rest" not in rank(log)
+    ledger = rank(log, total_memory="79.10GiB", gpu_memory_utilization=0.9)
+    rest = ledger["rest"]
+    assert rest.origin == "non-torch memory and peak activation"
+    assert rest.status == "assumed"  # the log does not print the utilization: the release's default is taken
+    assert rest.text() == "1.71 GiB"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    total=st.integers(8 * GIB, 200 * GIB), share=st.integers(30, 98), weights=st.integers(0, 10**4),
+    non_torch=st.integers(-500, 3000), activation=st.integers(0, 5000), graphs=st.integers(0, 3000), leak=st.integers(-40, 40),
+)  # fmt: skip
+def test_a_ledger_closes_exactly_when_nothing_leaks(
+    total: int, share: int, weights: int, non_torch: int, activation: int, graphs: int, leak: int
+) -> None:
+    """Terms in MiB; a leak is reported exactly when it is larger than what rounding can hide."""
+    requested = total * share // 100
+    leaked = leak * 10 * MIB
+    pool = requested - (weights + non_torch + activation + graphs) * MIB - leaked
+
+    def gib(size: int) -> str:
+        return str(round(size / GIB, 2))
+
+    log = (
+        BANNER.format("0.23.0")
+        + f"INFO 03-01 10:00:30 [gpu_worker.py:390] Estimated CUDA graph memory: {gib(graphs * MIB)} GiB total\n"
+        f"INFO 03-01 10:00:49 [gpu_worker.py:298] Available KV cache memory: {gib(pool)} GiB\n"
+        f"INFO 03-01 10:01:21 [gpu_worker.py:700] Free memory on device ({gib(total)}/{gib(total)} GiB) on startup. Desired GPU"
+        f" memory utilization is ({share / 100}, {gib(requested)} GiB). Actual usage is {gib(weights * MIB)} GiB for weight,"
+        f" {gib(activation * MIB)} GiB for peak activation, {gib(non_torch * MIB)} GiB for non-torch memory, and"
+        f" {gib(graphs * MIB)} GiB for CUDAGraph memory. Replace gpu_memory_utilization config with `--kv-cache-memory=1` (0.0"
+        f" GiB) to fit into requested memory, or `--kv-cache-memory=2` (0.0 GiB) to fully utilize gpu memory. Current kv cache"
+        f" memory in use is {gib(pool)} GiB.\n"
+    )
+    result = check(log.encode(), select=["VL113"])
+    left = result.contexts[0].observation.ranks[0].ledger["unexplained"].interval
+    assert left is not None
+    assert left.lo <= leaked <= left.hi
+    assert left.hi - left.lo <= Fraction(6, 100) * GIB + 12
+    if abs(leaked) > Fraction(6, 100) * GIB + 12:
+        assert [f.code for f in result.findings] == ["VL113"]
+    if not leak:
+        assert not result.findings
+
+
+def test_every_real_ledger_that_prints_all_terms_closes() -> None:
+    if not SHARED.is_dir():
+        pytest.skip(f"no {SHARED}: set VLOGCHECK_SHARED to the folder that holds it")
+    closed = 0
+    for log in sorted((SHARED / "corpus").glob("*.log")):
+        if not re.search(rb"Actual usage is|peak_torch_memory=|model weights take", log.read_bytes()):
+            continue
+        for startup in read(log).startups:
+            for known in observe(startup).ranks:
+                left = known.ledger["unexplained"].interval
+                if left is not None:
+                    assert 0 in left, (log.name, known.rank.name)
+                    closed += 1
+    assert closed
