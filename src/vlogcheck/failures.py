@@ -191,7 +191,7 @@ def failure_of(startup: Startup) -> Failure | None:
     after = usable is not None
     later = [r for r in records[end:] if isinstance(r, OOMKilled)]  # a stop that the kernel's killer caused
     window = [r for r in records[first:end] if _counts(r)] + later
-    if after and not any(isinstance(r, _PROOF) for r in window):
+    if after and not any(isinstance(r, _PROOF) or _ends_script(startup, r) for r in window):
         return None
     if not after:
         window = _after_progress(startup, window)
@@ -314,6 +314,11 @@ def _root(window: list[Record]) -> tuple[str, Record] | None:
                     return name, _named(record, window) if name == "error" else record
     crash = next((r for r in window if isinstance(r, Crashed)), None)
     return ("died", crash) if crash is not None else None
+
+
+def _ends_script(startup: Startup, record: Record) -> bool:
+    """Whether an error outside the logger ended a script that uses `LLM()`; a server logs the errors of its requests."""
+    return startup.offline and isinstance(record, Raised) and record.level is None
 
 
 def _named(record: Record, window: list[Record]) -> Record:

@@ -8,12 +8,13 @@ from vlogcheck.checks._failing import ranks_text, when_text
 from vlogcheck.failures import Outcome
 from vlogcheck.records import Raised, WorkerFailed
 from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.startup import Startup
 
 _LENGTH = 240
 
 
 @check("the server failed for a reason that is not memory", Severity.ERROR)
-def failed_for_another_reason(outcome: Outcome) -> Iterator[Finding]:
+def failed_for_another_reason(outcome: Outcome, startup: Startup) -> Iterator[Finding]:
     """Flag a failed start-up or a dead engine whose error says nothing of memory, with the error."""
     failure = outcome.failure
     if failure is None or failure.kind != "error":
@@ -24,7 +25,10 @@ def failed_for_another_reason(outcome: Outcome) -> Iterator[Finding]:
         error = f"{record.error}{record.ending}: {record.text}"
     elif isinstance(record, WorkerFailed):
         error = record.error or ""
-    what = "the engine failed" if failure.after_ready else "the start-up failed"
+    script = failure.after_ready and startup.offline and isinstance(record, Raised) and record.level is None
+    what = "the start-up failed"
+    if failure.after_ready:
+        what = "the script failed" if script else "the engine failed"
     yield Finding(
         f"{what} {when_text(failure)}{ranks_text(failure)}, and the error says nothing of memory",
         line=record.line,
@@ -33,5 +37,6 @@ def failed_for_another_reason(outcome: Outcome) -> Iterator[Finding]:
         remedy=f"read the traceback that ends at line {record.line}: no term of the memory ledger is at fault as"
         " far as the log"
         " tells",
+        severity=Severity.WARNING if script else None,
         explanation=f"printed {failure.repeats} times" if failure.repeats > 1 else "",
     )
