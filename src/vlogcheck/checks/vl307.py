@@ -1,0 +1,131 @@
+"""VL307: the stated KV bytes per token are not those of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from vlogcheck.checks._kv import Capacities, bytes_text, cost_of, diagnosed, same_for_all
+from vlogcheck.context import Context
+from vlogcheck.expect import Expectation
+from vlogcheck.expected import ExpectedEngine
+from vlogcheck.ledger import Number
+from vlogcheck.observed import EngineLedger
+from vlogcheck.registry import Finding, Missing, Severity, check
+from vlogcheck.startup import Startup
+from vlogcheck.units import Interval
+
+
+@check("the stated KV bytes per token are contradicted", Severity.ERROR)
+def stated_bytes_per_token(capacities: Capacities, expected: Expectation, context: Context) -> Iterator[Finding]:
+    """Flag `--expect-kv-bytes-per-token` that is neither a rank's figure nor the whole model's."""
+    told = expected.size("kv_bytes_per_token")
+    if told is None:
+        raise Missing("no KV bytes per token were stated: give --expect-kv-bytes-per-token")
+    engine = capacities[0]
+    plan = _plan(context, engine)
+    seen = _seen(engine, plan)
+    if seen is None:
+        raise Missing("the log prints no memory for the KV cache, so what a token costs is not known")
+    low, high, source = seen
+    if low <= told.hi and told.lo <= high:
+        return
+    tp, pp = _parallel(context.startup)
+    for factor, what in (
+        (tp * pp, "the whole model's"),
+        (tp, f"all {tp} tensor-parallel ranks'"),
+        (pp, f"all {pp} stages'"),
+    ):
+        if factor > 1 and low * factor <= told.hi and told.lo <= high * factor:
+            yield _whole(engine, told, (low, high), factor, what, source)
+            return
+    yield _wrong(context, engine, plan, told, (low, high), source)
+
+
+def _plan(context: Context, engine: EngineLedger) -> ExpectedEngine | None:
+    if context.model is None:
+        return None
+    try:
+        return context.model.expected(context, engine)
+    except Missing:
+        return None
+
+
+def _seen(engine: EngineLedger, plan: ExpectedEngine | None) -> tuple[Number, Number, str] | None:
+    """Return the bounds of a token's bytes per rank and where they are from."""
+    if plan is not None and not same_for_all(plan):
+        from vlogcheck.diagnose import case_of
+        from vlogcheck.diagnose._case import Variant
+
+        case = case_of(plan)
+        if case is None:
+            return None
+        full = case.bytes_per_token(Variant("", case.layers, case.settings))
+        return full, full, "by the configuration, every attention layer holding the token"
+    cost = cost_of(plan) if plan is not None else None
+    if cost is not None and cost.agrees:
+        return cost.expected, cost.expected, "by the configuration, which the log confirms"
+    term = engine.ledger["kv_bytes_per_token"]
+    if cost is not None:
+        return *cost.seen, "available memory ÷ tokens in the log"
+    if term.lo is not None and term.hi is not None:
+        return term.lo, term.hi, "available memory ÷ tokens in the log"
+    if plan is not None and (exact := plan.ledger["kv_bytes_per_token"]).lo is not None and exact.hi is not None:
+        return exact.lo, exact.hi, "by the configuration"
+    return None
+
+
+def _parallel(startup: Startup) -> tuple[int, int]:
+    config = startup.config
+
+    def size(name: str) -> int:
+        value = getattr(config, name) if config is not None else None
+        value = value if value is not None else startup.args.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 100_000 else 1
+
+    return size("tensor_parallel_size"), size("pipeline_parallel_size")
+
+
+def _whole(
+    engine: EngineLedger, told: Interval, seen: tuple[Number, Number], factor: int, what: str, source: str
+) -> Finding:
+    return Finding(
+        f"the stated KV bytes per token are {what}, not one rank's",
+        line=engine.ledger["tokens"].line,
+        expected=f"{bytes_text(told.lo, told.hi)} per token as stated",
+        observed=f"{bytes_text(*seen)} per token and rank ({source}), times {factor} is the stated figure",
+        remedy=f"use {bytes_text(Fraction(told.lo + told.hi, 2 * factor))} for what one rank's memory holds; the total is right"
+        " for the memory of all ranks together",
+        explanation=f"a rank holds 1/{factor} of every token",
+        fix={"kv_bytes_per_token": round(Fraction(told.lo + told.hi, 2 * factor))},
+        severity=Severity.NOTE,
+    )
+
+
+def _wrong(
+    context: Context,
+    engine: EngineLedger,
+    plan: ExpectedEngine | None,
+    told: Interval,
+    seen: tuple[Number, Number],
+    source: str,
+) -> Finding:
+    explanation = ""
+    if plan is not None:
+        explanation = diagnosed(plan, told)
+    if not explanation or explanation.startswith("unexplained"):
+        from vlogcheck.diagnose import diagnose_ratio
+        from vlogcheck.diagnose.ratios import Parallel
+
+        explanation = diagnose_ratio(told, seen, Parallel(*_parallel(context.startup))).text
+    ratio = float(Fraction(told.lo + told.hi) / (Fraction(seen[0]) + Fraction(seen[1])))
+    middle = (Fraction(seen[0]) + Fraction(seen[1])) / 2
+    return Finding(
+        f"the stated KV bytes per token are {ratio:.4g} times the log's",
+        line=engine.ledger["tokens"].line,
+        expected=f"{bytes_text(told.lo, told.hi)} per token as stated",
+        observed=f"{bytes_text(*seen)} per token and rank ({source})",
+        remedy=f"plan with {bytes_text(middle)} per token and rank",
+        explanation=explanation,
+        fix={"kv_bytes_per_token": round(middle)},
+    )
