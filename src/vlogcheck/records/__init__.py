@@ -1,6 +1,12 @@
 """Every record vlogcheck knows, by subject. Adding a wording is one `Template(...)`; adding a record is one class."""
 
-from vlogcheck.records.autofit import AutoFit, BlocksOverride, ContextParallelCapacity, FrontEndBlocks
+from vlogcheck.records.autofit import (
+    AttentionFreeBlocks,
+    AutoFit,
+    BlocksOverride,
+    ContextParallelCapacity,
+    FrontEndBlocks,
+)
 from vlogcheck.records.buffers import (
     AllocatorReading,
     CheckpointCacheReleased,
@@ -82,6 +88,7 @@ from vlogcheck.records.hybrid import (
     KVGroupBlockSizes,
     LayerPadding,
     MambaPagePadding,
+    StatePageTooLarge,
 )
 from vlogcheck.records.identity import EngineConfig, EngineDump, ServedModel, ServerArgs, ServerVersion
 from vlogcheck.records.kv_fusions import KVBackendChoice, KVFusion
@@ -140,6 +147,7 @@ from vlogcheck.records.platform_other import (
     AvailableEstimate,
     FreeAfterGraphs,
     HPUBlocks,
+    HPUBucketTooLarge,
     HPUWarmup,
     MetalBudget,
     MetalKVCache,
@@ -218,6 +226,7 @@ __all__ = [
     "ApiServers",
     "AsyncScheduling",
     "AttentionBackend",
+    "AttentionFreeBlocks",
     "AutoFit",
     "AutoFitImpossible",
     "AutotuneTokens",
@@ -290,6 +299,7 @@ __all__ = [
     "GraphProfiling",
     "GraphUtilization",
     "HPUBlocks",
+    "HPUBucketTooLarge",
     "HPUGraphMemory",
     "HPUMemorySplit",
     "HPUWarmup",
@@ -402,6 +412,7 @@ __all__ = [
     "StartupPlanApplied",
     "StartupPlanFile",
     "StartupPlanNotApplied",
+    "StatePageTooLarge",
     "SwapSpaceExhausted",
     "SwapSpaceTooLarge",
     "SymmetricMemory",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vlogcheck.template import Record, Template
 from vlogcheck.units import GiB
 
-__all__ = ["AutoFit", "BlocksOverride", "ContextParallelCapacity", "FrontEndBlocks"]
+__all__ = ["AttentionFreeBlocks", "AutoFit", "BlocksOverride", "ContextParallelCapacity", "FrontEndBlocks"]
 
 
 class AutoFit(Record):
@@ -23,19 +23,19 @@ class AutoFit(Record):
     templates = (
         Template(
             "Auto-fit max_model_len: attention-free model, using derived max_model_len={original_max_model_len}",
-            versions=">=0.14.1",
+            versions=">=0.14.0",
             example="Auto-fit max_model_len: attention-free model, using derived max_model_len=8192",
         ),
         Template(
             "Auto-fit max_model_len: full model context length {original_max_model_len} fits in available GPU memory",
-            versions=">=0.14.1,<0.32.0",
+            versions=">=0.14.0,<0.32.0",
             example="Auto-fit max_model_len: full model context length 131072 fits in available GPU memory",
         ),
         Template(
             "Auto-fit max_model_len: reduced from {original_max_model_len} to {max_model_len} to fit in available"
             " GPU memory"
             " ({available_gib} GiB available for KV cache)",
-            versions=">=0.14.1,<0.32.0",
+            versions=">=0.14.0,<0.32.0",
             example="Auto-fit max_model_len: reduced from 131072 to 44224 to fit in available GPU memory (5.40 GiB"
             " available"
             " for KV cache)",
@@ -76,7 +76,7 @@ class BlocksOverride(Record):
         ),
         Template(
             "Replacing profiled num_gpu_blocks={profiled_blocks} with forced_num_gpu_blocks={blocks}",
-            versions=">=0.4.0.post1,<0.4.1",
+            versions=">=0.4.0,<0.4.1",
             example="Replacing profiled num_gpu_blocks=27896 with forced_num_gpu_blocks=512",
         ),
     )
@@ -101,7 +101,7 @@ class ContextParallelCapacity(Record):
         Template(
             "Multiplying the GPU KV cache size by the cp_world_size {cp_world_size} (pcp_world_size {pcp_size} *"
             " dcp_world_size {dcp_size}).",
-            versions=">=0.12.0,<0.20.2",
+            versions=">=0.12.0,<0.20.1",
             example="Multiplying the GPU KV cache size by the cp_world_size 4 (pcp_world_size 2 * dcp_world_size 2).",
         ),
     )
@@ -120,7 +120,7 @@ class FrontEndBlocks(Record):
     templates = (
         Template(
             "vllm cache_config_info with initialization after num_gpu_blocks is: {device_blocks}",
-            versions=">=0.9.0.1,<0.9.1",
+            versions=">=0.9.0,<0.9.1",
             example="vllm cache_config_info with initialization after num_gpu_blocks is: 27896",
         ),
         Template(
@@ -133,5 +133,22 @@ class FrontEndBlocks(Record):
             " {device_blocks}",
             versions=">=0.11.1",
             example="4 Engines: vllm cache_config_info with initialization after num_gpu_blocks is: 27896",
+        ),
+    )
+
+
+class AttentionFreeBlocks(Record):
+    """Refused to start: a model without attention needs no KV cache and got blocks (worker/worker.py)."""
+
+    blocks: int
+    """Blocks it got."""
+
+    templates = (
+        Template(
+            "No memory should be allocated for the cache blocks for an attention-free model, but {blocks} blocks are"
+            " allocated.",
+            versions=">=0.6.3,<0.11.0",
+            example="No memory should be allocated for the cache blocks for an attention-free model, but 512 blocks are"
+            " allocated.",
         ),
     )

@@ -51,6 +51,19 @@ class ExtraBuffer(Record):
 
     templates = (
         Template(
+            "cudaHostRegister {size_gib:MiB} MB",
+            versions=">=0.26.0",
+            example="cudaHostRegister 512 MB",
+            values={"purpose": "encoder outputs"},
+        ),
+        Template(
+            "FlyDSL {_}uf{_}allocated {_} VRAM = {size_gib:MiB} MiB / shape.",
+            versions=">=0.28.0",
+            example="FlyDSL UltraQuant buffer pool allocated shape=(Hk=8, Hq=64, P=16, QG=4, D=128, dtype=bf16)"
+            " B_bucket=256. VRAM = 96 MiB / shape.",
+            values={"purpose": "attention decode"},
+        ),
+        Template(
             "Allocated the KDA RecoverSSM verify records: {size_gib} GiB in total for {_} requests ({_} MiB per"
             " request).",
             versions=">=0.33.0",
@@ -72,18 +85,18 @@ class ExtraBuffer(Record):
         ),
         Template(
             "RoutedExpertsManager CPU buffer: {size_gb} GB ({_})",
-            versions=">=0.22.1,<0.31.0",
+            versions=">=0.22.0,<0.31.0",
             example="RoutedExpertsManager CPU buffer: 8.5 GB (16)",
             values={"purpose": "routed experts"},
         ),
         Template(
             "Routing experts {purpose} allocated. shape={_}, size={_} MB",
-            versions=">=0.21.0,<0.22.1",
+            versions=">=0.21.0,<0.22.0",
             example="Routing experts device buffer allocated. shape=16, size=16 MB",
         ),
         Template(
             "[StaticBufferPool] Allocated {_} unique (name, shape, stride, dtype), {_} slots each, total {size_gb} GB",
-            versions=">=0.17.1",
+            versions=">=0.17.0",
             example="[StaticBufferPool] Allocated 16 unique (name, shape, stride, dtype), 16 slots each, total 8.5 GB",
             values={"purpose": "weights fetched from the host"},
         ),
@@ -121,7 +134,7 @@ class ExtraBuffer(Record):
         ),
         Template(
             "Media cache enabled at {_} (max {_} MB, TTL {_} hours)",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Media cache enabled at 16 (max 16 MB, TTL 16 hours)",
             values={"purpose": "downloaded media"},
         ),
@@ -133,13 +146,13 @@ class ExtraBuffer(Record):
         ),
         Template(
             "Custom quick allreduce: min size override = {size_gib:MiB} MB",
-            versions=">=0.22.1",
+            versions=">=0.22.0",
             example="Custom quick allreduce: min size override = 512 MB",
             values={"purpose": "all-reduce"},
         ),
         Template(
             "Created shared memory buffer '{_}' with shape {_}",
-            versions=">=0.14.1,<0.21.0",
+            versions=">=0.14.0,<0.21.0",
             example="Created shared memory buffer '16' with shape 16",
             values={"purpose": "routed experts"},
         ),
@@ -232,19 +245,19 @@ class MambaBlocksTooFew(Record):
     templates = (
         Template(
             "max_num_seqs ({max_num_seqs}) exceeds available Mamba cache blocks ({mamba_blocks}). {_}",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="max_num_seqs (4096) exceeds available Mamba cache blocks (4096). 16",
         ),
         Template(
             "Capping cudagraph capture sizes from max {_} to {max_capture_size} to fit Mamba cache blocks"
             " ({mamba_blocks} blocks available). {_}",
-            versions=">=0.18.1,<0.20.2",
+            versions=">=0.18.0,<0.20.0",
             example="Capping cudagraph capture sizes from max 16 to 4096 to fit Mamba cache blocks (4096 blocks"
             " available). 16",
         ),
         Template(
             "No valid cudagraph capture sizes remain after capping to Mamba cache blocks ({mamba_blocks}). {_}",
-            versions=">=0.18.1,<0.20.2",
+            versions=">=0.18.0,<0.20.0",
             example="No valid cudagraph capture sizes remain after capping to Mamba cache blocks (4096). 16",
         ),
     )

@@ -25,7 +25,7 @@ class DeviceBlocks(Record):
         ),
         Template(
             "# {device} blocks: {device_blocks}",
-            versions=">=0.4.0,<0.8.0",
+            versions=">=0.4.0.post1,<0.8.0",
             example="# GPU blocks: 27896",
         ),
     )

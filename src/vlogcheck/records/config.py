@@ -28,7 +28,7 @@ class MaxModelLen(Record):
     templates = (
         Template("Using max model len {max_model_len}", versions=">=0.9.2", example="Using max model len 131072"),
         Template(
-            "Updated max_model_len to {max_model_len}", versions=">=0.14.1", example="Updated max_model_len to 65536"
+            "Updated max_model_len to {max_model_len}", versions=">=0.14.0", example="Updated max_model_len to 65536"
         ),
     )
 
@@ -63,7 +63,7 @@ class ModelArchitecture(Record):
     templates = (
         Template(
             "Resolved architecture: {architecture}",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Resolved architecture: LlamaForCausalLM",
         ),
     )
@@ -110,17 +110,17 @@ class ChunkedPrefill(Record):
     templates = (
         Template(
             "Chunked prefill is enabled with max_num_batched_tokens={max_num_batched_tokens}.",
-            versions=">=0.5.3.post1",
+            versions=">=0.5.3",
             example="Chunked prefill is enabled with max_num_batched_tokens=8192.",
         ),
         Template(
             "Chunked prefill is enabled (EXPERIMENTAL).",
-            versions=">=0.4.1,<0.5.3.post1",
+            versions=">=0.4.1,<0.5.3",
             example="Chunked prefill is enabled (EXPERIMENTAL).",
         ),
         Template(
             "Chunked prefill is enabled by default for models with max_model_len > 32K. {_}",
-            versions=">=0.5.3.post1,<0.11.0",
+            versions=">=0.5.3,<0.11.0",
             example="Chunked prefill is enabled by default for models with max_model_len > 32K. Chunked prefill"
             " might not work"
             " with some features or models. If you encounter any issues, please disable by launching with"

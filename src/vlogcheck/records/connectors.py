@@ -38,7 +38,7 @@ class OffloadPoolOverridden(Record):
         Template(
             "cpu_bytes_to_use_per_rank ({per_rank_gib} GB) != cpu_bytes_to_use/world_size ({share_gib} GB). Using"
             " per-rank value.",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="cpu_bytes_to_use_per_rank (8.5 GB) != cpu_bytes_to_use/world_size (8.5 GB). Using per-rank value.",
         ),
     )
@@ -60,12 +60,12 @@ class OffloadTier(Record):
         ),
         Template(
             "Created TieringOffloadingManager with primary tier ({_}, {blocks} blocks) and {_} secondary tier(s)",
-            versions=">=0.22.1,<0.30.0",
+            versions=">=0.22.0,<0.30.0",
             example="Created TieringOffloadingManager with primary tier (16, 4096 blocks) and 16 secondary tier(s)",
         ),
         Template(
             "NixlTransport {_}: registered {blocks} blocks",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="NixlTransport 16: registered 4096 blocks",
         ),
         Template(
@@ -85,7 +85,7 @@ class OffloadTier(Record):
         ),
         Template(
             "Detected prefix caching disabled, disabling CPU offload since it requires prefix caching.",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="Detected prefix caching disabled, disabling CPU offload since it requires prefix caching.",
         ),
     )
@@ -100,7 +100,7 @@ class TransferLayout(Record):
     templates = (
         Template(
             "{_} setting KV cache layout to {layout} for {_} KV transfer.",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="MooncakeConnector setting KV cache layout to HND for MooncakeConnector KV transfer.",
         ),
         Template(
@@ -110,22 +110,22 @@ class TransferLayout(Record):
         ),
         Template(
             "Detected kv cache layout {layout}",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Detected kv cache layout HND",
         ),
         Template(
             "Connectors do not specify a kv cache layout, defaulting to {layout}.",
-            versions=">=0.10.1.1,<0.29.0",
+            versions=">=0.10.1,<0.29.0",
             example="Connectors do not specify a kv cache layout, defaulting to NHD.",
         ),
         Template(
             "Unable to detect current VLLM config. Default{_} kv cache layout.",
-            versions=">=0.9.1,<0.10.1.1",
+            versions=">=0.9.1,<0.10.1",
             example="Unable to detect current VLLM config. Defaulting to NHD kv cache layout.",
         ),
         Template(
             "Unable to detect current VLLM config. Fallback to default kv cache layout.",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Unable to detect current VLLM config. Fallback to default kv cache layout.",
         ),
         Template(
@@ -143,23 +143,23 @@ class TransferLayout(Record):
         Template(
             "User-specified logical block size ({_}) does not match physical kernel block size ({_}). Using the"
             " latter.",
-            versions=">=0.18.1",
+            versions=">=0.11.1",
             example="User-specified logical block size (16) does not match physical kernel block size (16). Using"
             " the latter.",
         ),
         Template(
             "Post-processing device kv cache on receive by {_}",
-            versions=">=0.14.1",
+            versions=">=0.14.0",
             example="Post-processing device kv cache on receive by 16",
         ),
         Template(
             "Hybrid Memory Allocator is enabled with NIXL",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Hybrid Memory Allocator is enabled with NIXL",
         ),
         Template(
             "Setting UCX_RCACHE_MAX_UNRELEASED to '1024' to avoid a rare memory leak in UCX when using NIXL.",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="Setting UCX_RCACHE_MAX_UNRELEASED to '1024' to avoid a rare memory leak in UCX when using NIXL.",
         ),
         Template(

@@ -51,7 +51,7 @@ class HarmlessMention(Record):
         Template(
             "`VLLM_ENABLE_RESPONSES_API_STORE` is enabled. This may cause a memory leak since we never remove"
             " responses from the store.",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="`VLLM_ENABLE_RESPONSES_API_STORE` is enabled. This may cause a memory leak since we never"
             " remove responses from the store.",
         ),
@@ -69,7 +69,7 @@ class HarmlessMention(Record):
         ),
         Template(
             "Very small vocabulary intersection ({_} tokens).",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="Very small vocabulary intersection (16 tokens).",
         ),
         Template(
@@ -92,7 +92,7 @@ class HarmlessMention(Record):
         Template(
             "Please follow the prompt format that is documented on HuggingFace which does not involve repeating {_}"
             " tokens.",
-            versions=">=0.5.2,<0.8.3",
+            versions=">=0.5.1,<0.8.3",
             example="Please follow the prompt format that is documented on HuggingFace which does not involve"
             " repeating 16 tokens.",
         ),
@@ -114,18 +114,18 @@ class HarmlessMention(Record):
         ),
         Template(
             "To initialize buffers correctly, we instantiate the parent module {_}",
-            versions=">=0.9.0.1,<0.10.0",
+            versions=">=0.9.0,<0.10.0",
             example="To initialize buffers correctly, we instantiate the parent module 16",
         ),
         Template(
             "Increase the page size from {_} to {_} to make sure there's{_}no SMEM OOM",
-            versions=">=0.8.5.post1,<0.9.2",
+            versions=">=0.8.5,<0.9.2",
             example="Increase the page size from 16 to 16 to make sure there's16no SMEM OOM",
         ),
         Template(
             "XPU Graph support is experimental and has known limitations: {_} XPU Graph may increase device memory"
             " usage, {_}",
-            versions=">=0.27.1,<0.28.0",
+            versions=">=0.27.0,<0.28.0",
             example="XPU Graph support is experimental and has known limitations: 16 XPU Graph may increase device"
             " memory usage, 16",
         ),

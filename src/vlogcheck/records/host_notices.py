@@ -16,12 +16,12 @@ class PinnedMemoryOff(Record):
     templates = (
         Template(
             "Pin memory is not supported on {platform}.",
-            versions=">=0.4.0.post1,<0.14.1",
+            versions=">=0.4.0,<0.14.0",
             example="Pin memory is not supported on CPU.",
         ),
         Template(
             "Pinned memory not available. CPU offload performance may be degraded.",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="Pinned memory not available. CPU offload performance may be degraded.",
         ),
         Template(
@@ -141,7 +141,7 @@ class MemoryNodes(Record):
         ),
         Template(
             "Node {_} is not in available memory nodes {nodes}.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Node 16 is not in available memory nodes [0, 1].",
         ),
         Template(
@@ -151,7 +151,7 @@ class MemoryNodes(Record):
         ),
         Template(
             "User lacks permission to set NUMA memory policy. {_}",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="User lacks permission to set NUMA memory policy. 16",
         ),
     )
@@ -186,7 +186,7 @@ class LongContextWarning(Record):
         Template(
             "Overriding draft model max_position_embeddings from {_} to the target model's max_model_len"
             " ({max_model_len}); {_}",
-            versions=">=0.27.1",
+            versions=">=0.27.0",
             example="Overriding draft model max_position_embeddings from 16 to the target model's max_model_len"
             " (4096); 16",
         ),

@@ -11,6 +11,7 @@ __all__ = [
     "KVGroupBlockSizes",
     "LayerPadding",
     "MambaPagePadding",
+    "StatePageTooLarge",
 ]
 
 
@@ -38,7 +39,7 @@ class HybridBlockSize(Record):
             " {kernel_block_size_tokens}, set mamba_page_size_padded to {mamba_page_bytes} bytes accordingly, before"
             " was {_}"
             " bytes.",
-            versions=">=0.20.2,<0.32.0",
+            versions=">=0.20.0",
             example="[XPU]Setting attention block size to 832 tokens to ensure multiple of 64, set"
             " mamba_page_size_padded to"
             " 1703936 bytes accordingly, before was 1671168 bytes.",
@@ -52,7 +53,7 @@ class HybridBlockSize(Record):
         Template(
             "Setting attention block size to {block_size_tokens} tokens so the quantized primary KV page covers the"
             " higher-precision padded-spec page.",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="Setting attention block size to 1056 tokens so the quantized primary KV page covers the"
             " higher-precision padded-spec page.",
         ),
@@ -83,7 +84,7 @@ class HiddenStateBlockSize(Record):
         ),
         Template(
             "Using block size {block_size_tokens} for drafting layers",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Using block size 64 for drafting layers",
         ),
     )
@@ -153,7 +154,7 @@ class HybridManagerOff(Record):
             "There is a latency regression when using {reason} with the hybrid KV cache manager. Disabling it, by"
             " default."
             " {_}",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="There is a latency regression when using chunked local attention with the hybrid KV cache manager."
             " Disabling it, by default. To enable it, set the environment"
             " VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE=1.",
@@ -162,7 +163,7 @@ class HybridManagerOff(Record):
             "KV cache page sizes cannot be unified; treating sliding-window layers as full attention for cache"
             " allocation."
             " {_}",
-            versions=">=0.27.1",
+            versions=">=0.27.0",
             example="KV cache page sizes cannot be unified; treating sliding-window layers as full attention for cache"
             " allocation. Sliding-window attention compute is unchanged.",
             values={"reason": "page sizes cannot be unified"},
@@ -186,5 +187,34 @@ class KVGroupBlockSizes(Record):
         ),
         Template(
             "kv lcm block sizes {scheduler_block_size_tokens}", versions=">=0.30.0", example="kv lcm block sizes 784"
+        ),
+    )
+
+
+class StatePageTooLarge(Record):
+    """Refused to start: a state page or a block does not fit the pages of the other layers (kv_cache_utils.py)."""
+
+    state_page_bytes: int | None = None
+    """Bytes of a state page."""
+    attention_page_bytes: int | None = None
+    """Bytes of an attention page."""
+    largest_block_size_tokens: int | None = None
+    """The largest block size that would do, where the line says so."""
+
+    templates = (
+        Template(
+            "the mamba state page ({state_page_bytes} bytes) does not fit the MLA page ({attention_page_bytes} bytes);"
+            " increase tensor parallelism or use a wider KV cache dtype",
+            versions=">=0.30.0,<0.32.0",
+            example="the mamba state page (2129920 bytes) does not fit the MLA page (1179648 bytes); increase tensor"
+            " parallelism or use a wider KV cache dtype",
+        ),
+        Template(
+            "{_} needs {_}-token kernel blocks, which packed {_}-token KV cache blocks cannot be split into. Reduce"
+            " --block-size to {largest_block_size_tokens} or set VLLM_KV_CACHE_LAYOUT to a layer-compact layout {_}",
+            versions=">=0.32.0",
+            example="FLASHMLA needs 64-token kernel blocks, which packed 256-token KV cache blocks cannot be split"
+            " into. Reduce"
+            " --block-size to 64 or set VLLM_KV_CACHE_LAYOUT to a layer-compact layout (e.g. LBNHC).",
         ),
     )

@@ -101,7 +101,7 @@ class EngineDump(Record):
         ),
         Template(
             "V1 LLM engine (v{version}) with config: {config}",
-            versions=">=0.9.0.1,<0.9.2",
+            versions=">=0.9.0,<0.9.2",
             example="V1 LLM engine (v0.9.1) with config: model='m', dtype=torch.bfloat16, max_seq_len=4096,",
         ),
     )
@@ -123,12 +123,12 @@ class ServerArgs(Record):
     templates = (
         Template(
             "non-default args: {args}",
-            versions=">=0.9.0.1",
+            versions=">=0.9.0",
             example="non-default args: {'model': 'm', 'max_model_len': 4096}",
         ),
         Template(
             "args: {args}",
-            versions=">=0.2.0,<0.12",
+            versions=">=0.2.0",
             example="args: Namespace(host=None, port=8000, model='m')",
         ),
     )
@@ -155,17 +155,17 @@ class ServerVersion(Record):
     templates = (
         Template(
             "vLLM API server version {version}",
-            versions=">=0.4.0.post1,<0.25.1",
+            versions=">=0.4.0,<0.25.0",
             example="vLLM API server version 0.8.4",
         ),
         Template(
             "vLLM server version {version}[[, serving model {model}]]",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="vLLM server version 0.20.2, serving model Qwen/Qwen3-0.6B",
         ),
         Template(
             "{_}█  version {version}",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example=" ▄▄ ▄█ █     █     █ ▀▄▀ █  version 0.15.1",
         ),
     )
@@ -180,7 +180,7 @@ class ServedModel(Record):
     templates = (
         Template(
             "{_}█  model   {model}",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="  █▄█▀ █     █     █     █  model   Qwen/Qwen3-0.6B",
         ),
     )

@@ -25,7 +25,7 @@ class KVBackendChoice(Record):
         ),
         Template(
             "FP8 KV cache is enabled but {_}",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="FP8 KV cache is enabled but 16",
         ),
         Template(
@@ -35,7 +35,7 @@ class KVBackendChoice(Record):
         ),
         Template(
             "Unable to perform FP8 prefill attention when use_prefill_query_quantization is enabled. {_}",
-            versions=">=0.17.1",
+            versions=">=0.17.0",
             example="Unable to perform FP8 prefill attention when use_prefill_query_quantization is enabled. 16",
         ),
         Template(
@@ -53,7 +53,7 @@ class KVBackendChoice(Record):
         ),
         Template(
             "TRTLLM attention is disabled because KV transfer (P/D disaggregation) is enabled. {_}",
-            versions=">=0.16.0,<0.17.1",
+            versions=">=0.16.0,<0.17.0",
             example="TRTLLM attention is disabled because KV transfer (P/D disaggregation) is enabled. 16",
         ),
         Template(
@@ -71,7 +71,7 @@ class KVBackendChoice(Record):
         Template(
             "Skipping CompressedTensors config group for {_}. Attention quant is coupled with KV-cache quantization"
             " in vLLM.",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="Skipping CompressedTensors config group for 16. Attention quant is coupled with KV-cache"
             " quantization in vLLM.",
         ),
@@ -104,25 +104,25 @@ class KVFusion(Record):
         ),
         Template(
             "KV cache fusion currently only enabled on ROCm. The fusion will be disabled.",
-            versions=">=0.17.1",
+            versions=">=0.17.0",
             example="KV cache fusion currently only enabled on ROCm. The fusion will be disabled.",
         ),
         Template(
             "MLA KV cache update with RoPE fusion enabled but the current platform is not CUDA or ROCm. The fusion"
             " will be disabled.",
-            versions=">=0.22.1",
+            versions=">=0.22.0",
             example="MLA KV cache update with RoPE fusion enabled but the current platform is not CUDA or ROCm. The"
             " fusion will be disabled.",
         ),
         Template(
             "{_}rope_kvcache is enabled, but splitting_ops is None and Inductor graph partition is not enabled.{_}",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="fuse_rope_kvcache is enabled, but splitting_ops is None and Inductor graph partition is not"
             " enabled.fuse_",
         ),
         Template(
             "Max num batched tokens below {_}kvcache fusion threshold, {_}fusion enabled for num_tokens <= {_}.",
-            versions=">=0.17.1",
+            versions=">=0.17.0",
             example="Max num batched tokens below 16kvcache fusion threshold, 16fusion enabled for num_tokens <= 16.",
         ),
         Template(

@@ -32,7 +32,7 @@ class KVCacheDtypeChanged(Record):
         ),
         Template(
             "KV cache type is overridden to {kv_cache_dtype} via {_} env var.",
-            versions=">=0.6.3.post1,<0.8.2",
+            versions=">=0.6.3,<0.8.2",
             example="KV cache type is overridden to u8 via VLLM_OPENVINO_CPU_KV_CACHE_PRECISION env var.",
         ),
     )
@@ -52,7 +52,7 @@ class KVScaleDefault(Record):
         ),
         Template(
             "Disabling calculate_kv_scales for hybrid model '{model}'. {_}",
-            versions=">=0.19.1,<0.28.0",
+            versions=">=0.19.0,<0.28.0",
             example="Disabling calculate_kv_scales for hybrid model 'layer 3'. 16",
         ),
     )
@@ -64,12 +64,12 @@ class KVEventsSetting(Record):
     templates = (
         Template(
             "KV cache events are disabled,{_}",
-            versions=">=0.9.0.1",
+            versions=">=0.9.0",
             example="KV cache events are disabled,16",
         ),
         Template(
             "KV cache events are on, but prefix caching is not enabled.{_}",
-            versions=">=0.9.0.1",
+            versions=">=0.9.0",
             example="KV cache events are on, but prefix caching is not enabled.16",
         ),
         Template(
@@ -96,12 +96,12 @@ class DrafterKVCache(Record):
     templates = (
         Template(
             "Draft model KV cache initialized for CPU backend",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Draft model KV cache initialized for CPU backend",
         ),
         Template(
             "EAGLE drafter KV cache initialized for CPU backend",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="EAGLE drafter KV cache initialized for CPU backend",
         ),
         Template(
@@ -144,7 +144,7 @@ class KVCacheShape(Record):
         ),
         Template(
             "Skipping mixed KV-cache layout alignment for a non-NHD blocks-first attention view with stride {_}.",
-            versions=">=0.25.1,<0.29.0",
+            versions=">=0.25.0,<0.29.0",
             example="Skipping mixed KV-cache layout alignment for a non-NHD blocks-first attention view with stride"
             " 16.",
         ),
@@ -157,27 +157,27 @@ class KVCacheShape(Record):
         ),
         Template(
             "Group index `{_}` not in KV cache metadata",
-            versions=">=0.22.1",
+            versions=">=0.22.0",
             example="Group index `16` not in KV cache metadata",
         ),
         Template(
             "Initialized minimal KV cache for CUDA graph profiling",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Initialized minimal KV cache for CUDA graph profiling",
         ),
         Template(
             "Cleaned up profiling KV cache and CUDA graphs",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Cleaned up profiling KV cache and CUDA graphs",
         ),
         Template(
             "Disabling chunked prefill for model without KVCache",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Disabling chunked prefill for model without KVCache",
         ),
         Template(
             "[Elastic EP] Synced KV cache memory size to new workers",
-            versions=">=0.17.1",
+            versions=">=0.17.0",
             example="[Elastic EP] Synced KV cache memory size to new workers",
         ),
     )

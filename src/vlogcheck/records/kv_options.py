@@ -36,7 +36,7 @@ class KVCacheDtype(Record):
         ),
         Template(
             "Using custom {kv_cache_dtype} kv-cache format for DeepSeekV3.2",
-            versions=">=0.11.0,<0.18.1",
+            versions=">=0.11.0,<0.18.0",
             example="Using custom fp8 kv-cache format for DeepSeekV3.2",
         ),
         Template(
@@ -68,13 +68,13 @@ class KVCacheFormat(Record):
         ),
         Template(
             "Using DeepSeek's {kv_format} KV cache format.[[ {_}]]",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Using DeepSeek's fp8_ds_mla KV cache format. To use standard fp8 kv-cache format, please set"
             " `--attention-backend FLASHINFER_MLA_SPARSE`",
         ),
         Template(
             "Using standard {kv_format} KV cache format. To use {_}",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Using standard fp8 KV cache format. To use DeepSeek's fp8_ds_mla KV cache format, please set"
             " `--attention-backend FLASHMLA_SPARSE`",
         ),
@@ -97,7 +97,7 @@ class KVCacheLayout(Record):
         ),
         Template(
             "`_KV_CACHE_LAYOUT_OVERRIDE` variable detected. Setting KV cache layout to {layout}.",
-            versions=">=0.10.1.1,<0.29.0",
+            versions=">=0.10.1,<0.29.0",
             example="`_KV_CACHE_LAYOUT_OVERRIDE` variable detected. Setting KV cache layout to HND.",
         ),
         Template(
@@ -144,25 +144,25 @@ class AttentionBackend(Record):
         ),
         Template(
             "Using {backend} backend out of potential backends: {candidates}[[.]]",
-            versions=">=0.12.0",
+            versions=">=0.19.0",
             example="Using ROCM_ATTN backend out of potential backends: ROCM_ATTN, TRITON_ATTN.",
         ),
         Template(
             "Using {backend} backend (selected via --attention-backend).",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="Using TRITON_ATTN backend (selected via --attention-backend).",
         ),
         Template(
             "Using {backend} backend on V1 engine[[ by default for Blackwell (SM 10.0) GPUs]].",
-            versions=">=0.7.0,!=0.11.1,!=0.11.2,!=0.14.1,!=0.15.1",
+            versions=">=0.7.0,!=0.11.1,!=0.11.2,!=0.14.0,!=0.14.1,!=0.15.0,!=0.15.1",
             example="Using Flash Attention backend on V1 engine.",
         ),
         Template(
             "Using {backend} attention backend.",
-            versions=">=0.5.2,!=0.10.0,!=0.10.1.1,!=0.10.2,!=0.11.0,!=0.11.1,!=0.11.2,!=0.12.0,!=0.13.0,!=0.14.1,!=0.15.1,!=0.16.0,!=0.17.1,!=0.18.1,!=0.19.1",
+            versions=">=0.5.1,!=0.10.0,!=0.10.1,!=0.10.1.1,!=0.11.0",
             example="Using IPEX attention backend.",
         ),
-        Template("Using {backend} backend[[.]]", versions=">=0.4.0.post1", example="Using XFormers backend."),
+        Template("Using {backend} backend[[.]]", versions=">=0.4.0", example="Using XFormers backend."),
     )
 
     @classmethod
@@ -189,12 +189,12 @@ class BlockSizeSet(Record):
     templates = (
         Template(
             "Forcing kv cache block size to {block_size_tokens} for {backend} backend.",
-            versions=">=0.8.0,<0.18.1",
+            versions=">=0.8.0,<0.18.0",
             example="Forcing kv cache block size to 64 for FlashMLA backend.",
         ),
         Template(
             "Setting kv cache block size to {block_size_tokens} for {backend} backend[[(s)]].",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Setting kv cache block size to 64 for FLASHMLA backend.",
         ),
         Template(

@@ -26,7 +26,7 @@ class LoadStart(Record):
     templates = (
         Template(
             "Starting to load model {model}...",
-            versions=">=0.5.3.post1",
+            versions=">=0.5.3",
             example="Starting to load model meta-llama/Llama-3.1-8B-Instruct...",
         ),
         Template("Loading model from scratch...", versions=">=0.9.1", example="Loading model from scratch..."),
@@ -56,7 +56,7 @@ class LoadStep(Record):
         ),
         Template(
             "Partition model took {seconds} seconds",
-            versions=">=0.9.1,<0.14.1",
+            versions=">=0.9.1,<0.14.0",
             example="Partition model took 4.81 seconds",
             values={"step": "partition"},
         ),
@@ -80,7 +80,7 @@ class LoadStep(Record):
         ),
         Template(
             "Prefetching checkpoint files into page cache finished in {seconds}s",
-            versions=">=0.18.1",
+            versions=">=0.18.0",
             example="Prefetching checkpoint files into page cache finished in 12.41s",
             values={"step": "prefetch"},
         ),
@@ -116,14 +116,14 @@ class CheckpointSize(Record):
         Template(
             "Filesystem type for checkpoints: {filesystem}. Checkpoint size: {checkpoint_gib} GiB. Available RAM:"
             " {host_available_gib} GiB.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Filesystem type for checkpoints: NFS. Checkpoint size: 15.26 GiB. Available RAM: 24.82 GiB.",
         ),
         Template(
             "Auto-prefetch is disabled because the filesystem ({filesystem}) is not a recognized network FS"
             " (NFS/Lustre) and"
             " the checkpoint size ({checkpoint_gib} GiB) exceeds {_}% of available RAM ({host_available_gib} GiB).",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Auto-prefetch is disabled because the filesystem (EXT4) is not a recognized network FS"
             " (NFS/Lustre) and"
             " the checkpoint size (361.06 GiB) exceeds 90% of available RAM (313.04 GiB).",
@@ -132,7 +132,7 @@ class CheckpointSize(Record):
             "Network filesystem ({filesystem}) detected but checkpoint total size ({checkpoint_gib} GiB) exceeds"
             " {_}% of"
             " available RAM ({host_available_gib} GiB). Skipping auto-prefetch.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Network filesystem (LUSTRE) detected but checkpoint total size (404.92 GiB) exceeds 90% of"
             " available RAM"
             " (126.86 GiB). Skipping auto-prefetch.",
@@ -140,7 +140,7 @@ class CheckpointSize(Record):
         Template(
             "NFS detected but checkpoint total size ({checkpoint_gib} GiB) exceeds {_}% of available RAM"
             " ({host_available_gib} GiB). Skipping prefetching checkpoints.",
-            versions=">=0.19.1,<0.20.2",
+            versions=">=0.19.0,<0.20.0",
             example="NFS detected but checkpoint total size (404.92 GiB) exceeds 90% of available RAM (126.86 GiB)."
             " Skipping"
             " prefetching checkpoints.",
@@ -150,7 +150,7 @@ class CheckpointSize(Record):
             "safetensors_load_strategy='prefetch' was explicitly specified, but checkpoint total size"
             " ({checkpoint_gib} GiB)"
             " exceeds {_}% of available RAM ({host_available_gib} GiB). This may cause out-of-memory errors.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="safetensors_load_strategy='prefetch' was explicitly specified, but checkpoint total size"
             " (404.92 GiB)"
             " exceeds 90% of available RAM (126.86 GiB). This may cause out-of-memory errors.",
@@ -199,7 +199,7 @@ class QuantizationNotice(Record):
     templates = (
         Template(
             "Detected {method} checkpoint. Please note that the format is experimental and subject to change.",
-            versions=">=0.4.2,<0.20.2,!=0.9.0.1,!=0.9.1,!=0.9.2,!=0.10.0,!=0.10.1.1",
+            versions=">=0.4.2,<0.20.0,!=0.9.0,!=0.9.0.1,!=0.9.1,!=0.9.2,!=0.10.0,!=0.10.1,!=0.10.1.1",
             example="Detected fp8 checkpoint. Please note that the format is experimental and subject to change.",
         ),
         Template(
@@ -218,7 +218,7 @@ class QuantizationNotice(Record):
         ),
         Template(
             "Your GPU does not have native support for {method} computation but {_} quantization is being used. {_}",
-            versions=">=0.5.2",
+            versions=">=0.5.1",
             example="Your GPU does not have native support for FP8 computation but FP8 quantization is being used."
             " Weight-only FP8 compression will be used leveraging the Marlin kernel. This may degrade performance for"
             " compute-heavy workloads.",

@@ -16,27 +16,27 @@ class SharedBuffer(Record):
     templates = (
         Template(
             "Created shared memory {name}",
-            versions=">=0.14.1,<0.21.0",
+            versions=">=0.14.0,<0.21.0",
             example="Created shared memory vllm_routed_experts",
         ),
         Template(
             "Linked to existing shared memory {name}",
-            versions=">=0.14.1,<0.21.0",
+            versions=">=0.14.0,<0.21.0",
             example="Linked to existing shared memory vllm_routed_experts",
         ),
         Template(
             "Shared memory {name} size mismatch; recreating",
-            versions=">=0.14.1,<0.21.0",
+            versions=">=0.14.0,<0.21.0",
             example="Shared memory vllm_routed_experts size mismatch; recreating",
         ),
         Template(
             "Already attached to shared memory buffer.",
-            versions=">=0.14.1,<0.21.0",
+            versions=">=0.14.0,<0.21.0",
             example="Already attached to shared memory buffer.",
         ),
         Template(
             "Creating new shared memory buffer: {name}",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="Creating new shared memory buffer: vllm_mm_cache",
         ),
         Template(
@@ -56,7 +56,7 @@ class KVSpaceSet(Record):
     templates = (
         Template(
             "KV_CACHE size was explicitly configured via {variable} environment variable, ignoring profiling run.",
-            versions=">=0.6.3.post1,<0.8.2",
+            versions=">=0.6.3,<0.8.2",
             example="KV_CACHE size was explicitly configured via VLLM_OPENVINO_KVCACHE_SPACE environment variable,"
             " ignoring profiling run.",
         ),
@@ -115,7 +115,7 @@ class EncoderTokens(Record):
         Template(
             "Expected at least {expected_tokens} dummy encoder tokens for profiling, but found {tokens} tokens"
             " instead.",
-            versions=">=0.6.2,<0.15.1",
+            versions=">=0.6.2,<0.15.0",
             example="Expected at least 4096 dummy encoder tokens for profiling, but found 4096 tokens instead.",
         ),
     )

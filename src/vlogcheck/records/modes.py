@@ -16,7 +16,7 @@ class AsyncScheduling(Record):
     templates = (
         Template(
             "Asynchronous scheduling is {state}.",
-            versions=">=0.14.1,<0.27.1",
+            versions=">=0.14.0,<0.27.0",
             example="Asynchronous scheduling is enabled.",
         ),
     )
@@ -84,27 +84,27 @@ class EagerMode(Record):
         ),
         Template(
             "CUDA graph is not supported for {reason}, fallback to the eager mode.",
-            versions=">=0.6.6.post1,<0.9.0.1,!=0.8.2",
+            versions=">=0.6.6,<0.9.0,!=0.8.2",
             example="CUDA graph is not supported for mllama yet, fallback to the eager mode.",
         ),
         Template(
             "CUDA graph is not supported for {reason}, fallback to eager mode.",
-            versions=">=0.9.0.1",
+            versions=">=0.9.0",
             example="CUDA graph is not supported for mllama on ROCm yet, fallback to eager mode.",
         ),
         Template(
             "Cudagraph is disabled under eager mode",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Cudagraph is disabled under eager mode",
         ),
         Template(
             "Enforce eager set, overriding optimization level to -O0",
-            versions=">=0.12.0,<0.17.1",
+            versions=">=0.12.0,<0.17.0",
             example="Enforce eager set, overriding optimization level to -O0",
         ),
         Template(
             "Enforce eager set, disabling torch.compile{_}CUDAGraphs{_}This is equivalent to setting -cc.mode=none{_}",
-            versions=">=0.17.1",
+            versions=">=0.17.0",
             example="Enforce eager set, disabling torch.compile and CUDAGraphs. This is equivalent to setting"
             " -cc.mode=none"
             " -cc.cudagraph_mode=none",

@@ -10,6 +10,7 @@ __all__ = [
     "HiSparsePools",
     "MappedOffloadFile",
     "OffloadPool",
+    "OffloadReserve",
     "OffloadTensors",
     "OffloadedWeights",
 ]
@@ -38,27 +39,27 @@ class CPUKVCache(Record):
         Template(
             "Environment variable VLLM_OPENVINO_KVCACHE_SPACE (GB) for OpenVINO backend is not set, using {gib} by"
             " default.",
-            versions=">=0.5.2,<0.8.2",
+            versions=">=0.5.1,<0.8.2",
             example="Environment variable VLLM_OPENVINO_KVCACHE_SPACE (GB) for OpenVINO backend is not set, using 4 by"
             " default.",
         ),
         Template(
             "VLLM_CPU_KVCACHE_SPACE not set. Using {gib} GiB for KV cache.",
-            versions=">=0.13.0,<0.20.2",
+            versions=">=0.13.0,<0.20.0",
             example="VLLM_CPU_KVCACHE_SPACE not set. Using 31.25 GiB for KV cache.",
         ),
         Template(
             "Auto set ({gib}/{total_gib}) GiB for KV cache on node {node}, with {requested_gib} GiB requested memory"
             " for the"
             " worker. {consumed_gib} GiB memory was consumed by non-kv usages.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Auto set (20.11/62.5) GiB for KV cache on node 0, with 31.25 GiB requested memory for the"
             " worker. 11.14"
             " GiB memory was consumed by non-kv usages.",
         ),
         Template(
             "Explicitly set ({gib}/{total_gib}) GiB for KV cache on node {node}.",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Explicitly set (4.0/62.5) GiB for KV cache on node 0.",
         ),
     )
@@ -79,13 +80,13 @@ class OffloadPool(Record):
     templates = (
         Template(
             "SimpleCPUOffloadConnector: role={_}, per_rank={gib} GB, world_size={_}, mode={_}",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="SimpleCPUOffloadConnector: role=WORKER, per_rank=8.00 GB, world_size=2, mode=eager",
             values={"medium": "cpu", "unit_label": "GB"},
         ),
         Template(
             "SimpleCPUOffloadScheduler: Allocating {blocks} CPU blocks ({gib} GB, mode={_})",
-            versions=">=0.19.1,<0.28.0",
+            versions=">=0.19.0,<0.28.0",
             example="SimpleCPUOffloadScheduler: Allocating 4096 CPU blocks (8.00 GB, mode=lazy)",
             values={"medium": "cpu", "unit_label": "GB"},
         ),
@@ -97,7 +98,7 @@ class OffloadPool(Record):
         ),
         Template(
             "SimpleCPUOffloadWorker: {_} unique GPU KV tensors, allocating {blocks} CPU blocks ({gib} GB)",
-            versions=">=0.19.1,<0.28.0",
+            versions=">=0.19.0,<0.28.0",
             example="SimpleCPUOffloadWorker: 32 unique GPU KV tensors, allocating 4096 CPU blocks (8.00 GB)",
             values={"medium": "cpu", "unit_label": "GB"},
         ),
@@ -127,7 +128,7 @@ class MappedOffloadFile(Record):
     templates = (
         Template(
             "Created mmap file {file} ({size_gb} GB)",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Created mmap file /dev/shm/vllm_offload_1a2b.mmap (17.18 GB)",
         ),
         Template(
@@ -137,13 +138,31 @@ class MappedOffloadFile(Record):
         ),
         Template(
             "cudaHostRegister rank={_} {size_gb} GB[[ in {_} chunk(s)]]",
-            versions=">=0.20.2,<0.32.0",
+            versions=">=0.20.0,<0.32.0",
             example="cudaHostRegister rank=0 17.18 GB in 1 chunk(s)",
         ),
         Template(
             "torch.zeros pinned tensor {_} ({size_gb} GB): {_} s",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="torch.zeros pinned tensor 4096×2097152 (8.59 GB): 3.120 s",
+        ),
+    )
+
+
+class OffloadReserve(Record):
+    """Device memory kept free while experts move between host and device (a fork with tiered experts)."""
+
+    free_gib: GiB
+    """Free memory."""
+    minimum_gib: GiB
+    """What must stay free."""
+
+    templates = (
+        Template(
+            "Tiered MoE observed HBM reserve: {free_gib} GiB free (minimum {minimum_gib} GiB)",
+            versions="",
+            source="fork",
+            example="Tiered MoE observed HBM reserve: 4.25 GiB free (minimum 3.50 GiB)",
         ),
     )
 
@@ -204,12 +223,12 @@ class OffloadedWeights(Record):
 
     templates = (
         Template(
-            "Total CPU offloaded parameters: {gib}", versions=">=0.17.1", example="Total CPU offloaded parameters: 12.5"
+            "Total CPU offloaded parameters: {gib}", versions=">=0.17.0", example="Total CPU offloaded parameters: 12.5"
         ),
         Template(
             "[PrefetchOffloader] Initialized {_} modules. Total GPU memory saved: {saved_gb} GB, Static buffer pool:"
             " {buffer_gb} GB ({_})",
-            versions=">=0.17.1",
+            versions=">=0.17.0",
             example="[PrefetchOffloader] Initialized 16 modules. Total GPU memory saved: 13.9581 GB, Static buffer"
             " pool:"
             " 0.8724 GB (group_size=2, num_in_group=1, prefetch_step=1, mode=cpu)",

@@ -10,6 +10,7 @@ __all__ = [
     "AvailableEstimate",
     "FreeAfterGraphs",
     "HPUBlocks",
+    "HPUBucketTooLarge",
     "HPUWarmup",
     "MetalBudget",
     "MetalKVCache",
@@ -180,6 +181,30 @@ class HPUBlocks(Record):
     )
 
 
+class HPUBucketTooLarge(Record):
+    """The smallest shape Gaudi is warmed up for exceeds the token budget (worker/hpu_model_runner.py)."""
+
+    max_num_batched_tokens: int
+    """The budget in tokens."""
+    bucket: str
+    """The smallest shape, as printed."""
+
+    templates = (
+        Template(
+            "The current bucketing configuration (min, step, max_warmup): bs:{_}, seq:{_} cannot be used with specified"
+            " max_num_batched_tokens ({max_num_batched_tokens}), as the smallest bucket ({bucket}) would exceed"
+            " token budget."
+            " {_}",
+            versions=">=0.6.4,<0.8.5",
+            example="The current bucketing configuration (min, step, max_warmup): bs:[1, 32, 64], seq:[128, 128,"
+            " 1024] cannot"
+            " be used with specified max_num_batched_tokens (64), as the smallest bucket (128) would exceed token"
+            " budget."
+            " Please increase max_num_batched_tokens or decrease bucket minimum",
+        ),
+    )
+
+
 class HPUWarmup(Record):
     """Warm-up of all shapes finished: Gaudi's counterpart of graph capture (worker/hpu_model_runner.py)."""
 
@@ -191,7 +216,7 @@ class HPUWarmup(Record):
     templates = (
         Template(
             "Warmup finished in {seconds} secs, allocated {allocated_gib} of device memory",
-            versions=">=0.6.4.post1,<0.10.0",
+            versions=">=0.6.4,<0.10.0",
             example="Warmup finished in 54 secs, allocated 5.312 GiB of device memory",
         ),
     )

@@ -26,7 +26,7 @@ class PrefixCachingOff(Record):
         ),
         Template(
             "{reason} detected without support for prefix caching: disabling.",
-            versions=">=0.11.1,<0.15.1",
+            versions=">=0.11.1,<0.15.0",
             example="Hybrid or mamba-based model detected without support for prefix caching: disabling.",
         ),
         Template(
@@ -37,7 +37,7 @@ class PrefixCachingOff(Record):
         ),
         Template(
             "Unlimited-OCR: disabling prefix caching ({reason}).",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="Unlimited-OCR: disabling prefix caching (R-SWA decode KV is not cacheable, and single-turn"
             " image-led"
             " prompts rarely hit the prefix cache).",
@@ -54,19 +54,19 @@ class MambaCacheMode(Record):
     templates = (
         Template(
             "Mamba cache mode is set to '{mode}' when prefix caching is disabled",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="Mamba cache mode is set to 'none' when prefix caching is disabled",
         ),
         Template(
             "Mamba cache mode is set to '{mode}' for {_} by default when prefix caching {_}enabled",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="Mamba cache mode is set to 'align' for Qwen3NextForCausalLM by default when prefix caching is"
             " enabled",
         ),
         Template(
             "Hybrid or mamba-based model detected without support for prefix caching with Mamba cache 'all' mode:"
             " falling back to '{mode}' mode.",
-            versions=">=0.15.1,<0.32.0",
+            versions=">=0.15.0,<0.32.0",
             example="Hybrid or mamba-based model detected without support for prefix caching with Mamba cache 'all'"
             " mode:"
             " falling back to 'align' mode.",

@@ -40,7 +40,7 @@ class NcclVersion(Record):
     """NCCL release."""
 
     templates = (
-        Template("vLLM is using nccl=={version}", versions=">=0.4.0.post1", example="vLLM is using nccl==2.27.3"),
+        Template("vLLM is using nccl=={version}", versions=">=0.4.0", example="vLLM is using nccl==2.27.3"),
     )
 
 
@@ -115,7 +115,7 @@ class DataParallelCoordinator(Record):
         ),
         Template(
             "Waiting for READY message from DP Coordinator...",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Waiting for READY message from DP Coordinator...",
         ),
     )
@@ -137,17 +137,17 @@ class ApiServers(Record):
         ),
         Template(
             "Defaulting api_server_count to data_parallel_size ({api_server_count}).",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="Defaulting api_server_count to data_parallel_size (4).",
         ),
         Template(
             "Defaulting api_server_count to data_parallel_size_local ({api_server_count}) for hybrid LB mode.",
-            versions=">=0.15.1",
+            versions=">=0.15.0",
             example="Defaulting api_server_count to data_parallel_size_local (2) for hybrid LB mode.",
         ),
         Template(
             "Launching {engine_count} data parallel engine(s) in headless mode, with head node address {_}.",
-            versions=">=0.9.0.1",
+            versions=">=0.9.0",
             example="Launching 2 data parallel engine(s) in headless mode, with head node address"
             " tcp://10.0.0.2:29550.",
         ),
@@ -163,7 +163,7 @@ class DistributedBackend(Record):
     templates = (
         Template(
             "Defaulting to use {backend} for distributed inference",
-            versions=">=0.5.0.post1",
+            versions=">=0.5.0",
             example="Defaulting to use mp for distributed inference",
         ),
     )

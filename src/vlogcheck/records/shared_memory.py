@@ -32,7 +32,7 @@ class FrontEndDecoding(Record):
             "Reserving {reserved_gib} GiB of GPU memory for frontend multimodal decoding ({frames_gib} GiB raw-frame"
             " semaphore budget, {decoder_gib} GiB decoder+CUDA-context across {_} API server(s) @ {_} GiB/server);"
             " KV cache memory reduced to {kv_cache_gib} GiB.",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="Reserving 8.5 GiB of GPU memory for frontend multimodal decoding (8.5 GiB raw-frame semaphore"
             " budget, 8.5 GiB decoder+CUDA-context across 16 API server(s) @ 16 GiB/server); KV cache memory reduced"
             " to 8.5 GiB.",
@@ -40,7 +40,7 @@ class FrontEndDecoding(Record):
         Template(
             "Initialized multimodal GPU IPC memory pool with {_} bytes for this API process ({reserved_gib} GiB"
             " total budget across {_} API process(es)).",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="Initialized multimodal GPU IPC memory pool with 16 bytes for this API process (8.5 GiB total"
             " budget across 16 API process(es)).",
         ),
@@ -59,7 +59,7 @@ class FrontEndDecodingTooLarge(Record):
         Template(
             "frontend multimodal GPU decoding reserves {reserved_gib} GiB ({_} GiB raw-frame budget, {_} GiB decoder"
             " cache budget), but only {available_gib} GiB is available for the KV cache. {_}",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="frontend multimodal GPU decoding reserves 8.5 GiB (16 GiB raw-frame budget, 16 GiB decoder"
             " cache budget), but only 8.5 GiB is available for the KV cache. 16",
         ),
@@ -80,7 +80,7 @@ class SharedMemoryTooSmall(Record):
         Template(
             "Insufficient space in {directory}[[ for {_}]]: {needed_gib:MiB} MiB required, {free_gib:MiB} MiB free."
             " Increase {_} (e.g. --shm-size or --ipc=host).",
-            versions=">=0.27.1",
+            versions=">=0.27.0",
             example="Insufficient space in /dev/shm for 16: 512 MiB required, 512 MiB free. Increase 16 (e.g."
             " --shm-size or --ipc=host).",
         ),
@@ -100,6 +100,12 @@ class HostPoolTooLarge(Record):
     """Blocks one request of the longest length needs, as printed."""
 
     templates = (
+        Template(
+            "HiSparse has no allocatable host blocks.",
+            versions=">=0.30.0",
+            example="HiSparse has no allocatable host blocks.",
+            values={"host_blocks": 0},
+        ),
         Template(
             "HiSparse pinned host pool needs ~{needed_gib} GiB but only {available_gib} GiB of RAM is available. {_}",
             versions=">=0.30.0",
@@ -142,7 +148,7 @@ class EmbeddingCacheSize(Record):
     templates = (
         Template(
             "ProcessingCache: size = {size_gib} / {limit_gib} GiB",
-            versions=">=0.8.1,<0.10.1.1",
+            versions=">=0.8.1,<0.10.1",
             example="ProcessingCache: size = 8.5 / 8.5 GiB",
         ),
         Template(

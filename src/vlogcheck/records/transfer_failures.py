@@ -53,13 +53,13 @@ class KVTransferFailed(Record):
         ),
         Template(
             "Releasing expired KV blocks for request {request} which were retrieved by {_}",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Releasing expired KV blocks for request r1 which were retrieved by 16",
         ),
         Template(
             "Potentially invalid KV blocks for unrecognized request {request} were retrieved by a decode worker."
             " They may have expired.",
-            versions=">=0.10.1.1",
+            versions=">=0.10.1",
             example="Potentially invalid KV blocks for unrecognized request r1 were retrieved by a decode worker."
             " They may have expired.",
         ),
@@ -70,22 +70,22 @@ class KVTransferFailed(Record):
         ),
         Template(
             "Handshake failed for request {request}, marking blocks as invalid",
-            versions=">=0.11.1,<0.14.1",
+            versions=">=0.11.1,<0.14.0",
             example="Handshake failed for request r1, marking blocks as invalid",
         ),
         Template(
             "NIXL send_notif failed for request {request}: P worker blocks will be freed after timeout. {_}",
-            versions=">=0.11.1,<0.14.1",
+            versions=">=0.11.1,<0.14.0",
             example="NIXL send_notif failed for request r1: P worker blocks will be freed after timeout. 16",
         ),
         Template(
             "NIXL transfer failed for request {request} with state {_}. Marking blocks as invalid.",
-            versions=">=0.11.1,<0.14.1",
+            versions=">=0.11.1,<0.14.0",
             example="NIXL transfer failed for request r1 with state ERR. Marking blocks as invalid.",
         ),
         Template(
             "NIXL transfer {_} for request {request}. Marking blocks as invalid.",
-            versions=">=0.11.1,<0.14.1",
+            versions=">=0.11.1,<0.14.0",
             example="NIXL transfer exception for request r1. Marking blocks as invalid.",
         ),
         Template(
@@ -95,12 +95,12 @@ class KVTransferFailed(Record):
         ),
         Template(
             "Error happens during {_}ferring kvcache for {_}",
-            versions=">=0.18.1,<0.30.0",
+            versions=">=0.18.0,<0.30.0",
             example="Error happens during transferring kvcache for r1: timeout",
         ),
         Template(
             "Error happens during tranfering kvcache for {_}",
-            versions=">=0.13.0,<0.18.1",
+            versions=">=0.13.0,<0.18.0",
             example="Error happens during tranfering kvcache for 16",
         ),
         Template(
@@ -145,13 +145,13 @@ class KVTransferFailed(Record):
         Template(
             "P2PSession {_}: fetch kv_request_id={_} demanded {_} blocks but {_} have no pinned supply; failing"
             " fetch immediately",
-            versions=">=0.27.1",
+            versions=">=0.27.0",
             example="P2PSession 16: fetch kv_request_id=16 demanded 16 blocks but 16 have no pinned supply; failing"
             " fetch immediately",
         ),
         Template(
             "P2PSession {_}: write_blocks failed for {_} ({_} blocks)",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="P2PSession 16: write_blocks failed for 16 (16 blocks)",
         ),
         Template(
@@ -177,7 +177,7 @@ class KVTransferFailed(Record):
         ),
         Template(
             "You have some decode requests while using SimpleConnector. Their KVCache won't be sent.",
-            versions=">=0.8.0,<0.10.1.1",
+            versions=">=0.8.0,<0.10.1",
             example="You have some decode requests while using SimpleConnector. Their KVCache won't be sent.",
         ),
         Template(

@@ -21,7 +21,7 @@ class KVTransferStep(Record):
         ),
         Template(
             "Storing KV cache for {_} blocks (groups={_}) for request {request}",
-            versions=">=0.22.1",
+            versions=">=0.22.0",
             example="Storing KV cache for 16 blocks (groups=16) for request r1",
         ),
         Template(
@@ -31,12 +31,12 @@ class KVTransferStep(Record):
         ),
         Template(
             "Request {request}: Scheduling store of {_} blocks to CPU ({_} groups)",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="Request r1: Scheduling store of 16 blocks to CPU (16 groups)",
         ),
         Template(
             "Store event {_} completed: cached {_} blocks to CPU",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="Store event 16 completed: cached 16 blocks to CPU",
         ),
         Template(
@@ -46,12 +46,12 @@ class KVTransferStep(Record):
         ),
         Template(
             "Delaying request {request} since some of its blocks are already being loaded",
-            versions=">=0.15.1,<0.26.0",
+            versions=">=0.15.0,<0.26.0",
             example="Delaying request r1 since some of its blocks are already being loaded",
         ),
         Template(
             "Inject KV cache of {_} tokens to the paged memory",
-            versions=">=0.8.5.post1",
+            versions=">=0.8.5",
             example="Inject KV cache of 16 tokens to the paged memory",
         ),
         Template(
@@ -61,12 +61,12 @@ class KVTransferStep(Record):
         ),
         Template(
             "Token matching for {_}: {_} matched ({_} blocks), {_} new hits, prompt len {_}",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Token matching for 16: 16 matched (16 blocks), 16 new hits, prompt len 16",
         ),
         Template(
             "{_}: {_} blocks in {_}s",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="16: 16 blocks in 16s",
         ),
         Template(
@@ -81,7 +81,7 @@ class KVTransferStep(Record):
         ),
         Template(
             "Skipping adding request {request} to NixlConnectorMetadata, as there are no remote blocks to pull",
-            versions=">=0.9.0.1,<0.9.1",
+            versions=">=0.9.0,<0.9.1",
             example="Skipping adding request r1 to NixlConnectorMetadata, as there are no remote blocks to pull",
         ),
         Template(
@@ -91,27 +91,27 @@ class KVTransferStep(Record):
         ),
         Template(
             "Created {_} blocks for {_} engine {_}",
-            versions=">=0.9.0.1",
+            versions=">=0.9.0",
             example="Created 16 blocks for 16 engine 16",
         ),
         Template(
             "Registering remote Mamba blocks for engine {_}",
-            versions=">=0.20.2",
+            versions=">=0.20.0",
             example="Registering remote Mamba blocks for engine 16",
         ),
         Template(
             "Registering additional {_} Mamba blocks",
-            versions=">=0.18.1,<0.20.2",
+            versions=">=0.18.0,<0.20.0",
             example="Registering additional 16 Mamba blocks",
         ),
         Template(
             "Registering remote agent ({_}) memory regions with tp_ratio {_}",
-            versions=">=0.14.1",
+            versions=">=0.14.0",
             example="Registering remote agent (16) memory regions with tp_ratio 16",
         ),
         Template(
             "Skipping layer {_}KV{_}cache spec is present.{_}",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="Skipping layer 3 because no KV cache spec is present.",
         ),
         Template(
@@ -121,7 +121,7 @@ class KVTransferStep(Record):
         ),
         Template(
             "Per layer kv cache size: {_}",
-            versions=">=0.9.0.1,<0.9.1",
+            versions=">=0.9.0,<0.9.1",
             example="Per layer kv cache size: 16",
         ),
         Template(
@@ -156,17 +156,17 @@ class KVTransferStep(Record):
         ),
         Template(
             "NixlTransport {_}: write_blocks NIXL.transfer peer={_} blocks={_}",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="NixlTransport 16: write_blocks NIXL.transfer peer=16 blocks=16",
         ),
         Template(
             "P2P {_}: {_} blocks={_}",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="P2P 16: 16 blocks=16",
         ),
         Template(
             "P2PSession {_}: {_} blocks={_}",
-            versions=">=0.25.1",
+            versions=">=0.25.0",
             example="P2PSession 16: 16 blocks=16",
         ),
         Template(
@@ -177,12 +177,12 @@ class KVTransferStep(Record):
         ),
         Template(
             "{_} tensor {_} sender {_} (shape={_}, device={_}) via IPC queue (shared memory)",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="Received tensor 3 from sender 1 for (shape=(16, 4), device=cuda:0) via IPC queue (shared memory)",
         ),
         Template(
             "Sent tensor {_} for (shape={_}, device={_}) via IPC queue (shared memory)",
-            versions=">=0.19.1",
+            versions=">=0.19.0",
             example="Sent tensor 16 for (shape=16, device=16) via IPC queue (shared memory)",
         ),
     )
