@@ -27,7 +27,7 @@ def option_refused(outcome: Outcome) -> Iterator[Finding]:
     record = failure.record
     fix: Fix = {}
     if isinstance(record, MaxModelLenTooLarge):
-        limit = _whole(record.derived_max_model_len) or _whole(record.model_max_length)
+        limit = record.derived_max_model_len or record.model_max_length
         expected = (
             f"at most {limit:,} tokens ({record.derived_from})"
             if limit
@@ -82,10 +82,3 @@ def _batch(record: BatchedTokensMismatch) -> tuple[str, str, str, str, Fix]:
         f"--max-num-batched-tokens {longest}, or --max-model-len {tokens}, or chunked prefill",
         {"max_num_batched_tokens": longest},
     )
-
-
-def _whole(text: str | None) -> int | None:
-    try:
-        return int(float(text)) if text is not None else None
-    except (ValueError, OverflowError):
-        return None

@@ -19,7 +19,7 @@ __all__ = [
 
 _DERIVED = (
     "User-specified max_model_len ({max_model_len}) is greater than the derived max_model_len"
-    " ({derived_from}={derived_max_model_len}"
+    " ({derived_from}=[[{derived_max_model_len}]][[.{_}]][[None]]"
 )
 
 
@@ -30,14 +30,14 @@ class MaxModelLenTooLarge(Record):
     """The length asked for."""
     derived_from: Word
     """The key in the model's configuration that limits it."""
-    derived_max_model_len: Word
-    """Its value: a whole number, a float for scaled RoPE, or None."""
-    model_max_length: Word | None = None
-    """The tokenizer's limit, as printed."""
+    derived_max_model_len: int | None = None
+    """Its value without decimals (scaled RoPE prints some); None where the configuration has none."""
+    model_max_length: int | None = None
+    """The tokenizer's limit, where it has one."""
 
     templates = (
         Template(
-            _DERIVED + " or model_max_length={model_max_length} in model's config.json).{_}",
+            _DERIVED + " or model_max_length=[[{model_max_length}]][[.{_}]][[None]] in model's config.json).{_}",
             versions=">=0.4.0",
             example="User-specified max_model_len (40000) is greater than the derived max_model_len"
             " (max_position_embeddings=32768 or model_max_length=None in model's config.json). To allow overriding this"

@@ -170,10 +170,10 @@ class ServerStarting(Record):
 
 
 class Route(Record):
-    """One address the server answers (entrypoints/launcher.py)."""
+    """One address the server answers, or the heading of their list (entrypoints/launcher.py)."""
 
-    route: str
-    """The path."""
+    route: str | None = None
+    """The path; None in the heading of the list."""
     methods: str | None = None
     """HTTP methods."""
     endpoint: Word | None = None
@@ -190,6 +190,7 @@ class Route(Record):
             versions=">=0.16.0",
             example="Route: /v1/realtime, Endpoint: realtime_endpoint",
         ),
+        Template("Available routes are:", versions=">=0.5.2", example="Available routes are:"),
     )
 
 

@@ -189,8 +189,8 @@ class SpecDecodeMetrics(Record):
     """Tokens accepted."""
     drafted_tokens: int
     """Tokens drafted."""
-    acceptance_percent: Word | None = None
-    """Share accepted, as printed (`nan` when nothing was drafted)."""
+    acceptance_percent: float | None = None
+    """Share accepted; None where the line says `nan` because nothing was drafted."""
     acceptance_share: float | None = None
     """Share accepted as a fraction (V0)."""
     mean_acceptance_length: float | None = None
@@ -209,14 +209,14 @@ class SpecDecodeMetrics(Record):
             "SpecDecoding metrics: Mean acceptance length: {mean_acceptance_length}, Accepted throughput:"
             " {accepted_tokens_per_second} tokens/s, Drafted throughput: {drafted_tokens_per_second} tokens/s, Accepted:"
             " {accepted_tokens} tokens, Drafted: {drafted_tokens} tokens, Per-position acceptance rate: {position_rates},"
-            " Avg Draft acceptance rate: {acceptance_percent}%",
+            " Avg Draft acceptance rate: [[{acceptance_percent}]][[nan]]%",
             versions=">=0.10.2",
             example="SpecDecoding metrics: Mean acceptance length: 2.41, Accepted throughput: 100.20 tokens/s, Drafted"
             " throughput: 210.40 tokens/s, Accepted: 1002 tokens, Drafted: 2104 tokens, Per-position acceptance rate: 0.710,"
             " 0.412, Avg Draft acceptance rate: 47.6%",
         ),
         Template(
-            "SpecDecoding metrics: Draft acceptance rate: {acceptance_percent}%, Mean acceptance length:"
+            "SpecDecoding metrics: Draft acceptance rate: [[{acceptance_percent}]][[nan]]%, Mean acceptance length:"
             " {mean_acceptance_length}, Accepted: {accepted_tokens} tokens, Drafted: {drafted_tokens} tokens, Per-position"
             " acceptance rate: {position_rates}",
             versions=">=0.8.5,<0.10.2",
@@ -224,8 +224,8 @@ class SpecDecodeMetrics(Record):
             " Drafted: 2104 tokens, Per-position acceptance rate: 0.710, 0.412",
         ),
         Template(
-            "SpecDecoding metrics: Draft acceptance rate: {acceptance_percent}%, Accepted: {accepted_tokens} tokens, Drafted:"
-            " {drafted_tokens} tokens",
+            "SpecDecoding metrics: Draft acceptance rate: [[{acceptance_percent}]][[nan]]%, Accepted: {accepted_tokens}"
+            " tokens, Drafted: {drafted_tokens} tokens",
             versions=">=0.8.3,<0.8.5",
             example="SpecDecoding metrics: Draft acceptance rate: 47.6%, Accepted: 1002 tokens, Drafted: 2104 tokens",
         ),
