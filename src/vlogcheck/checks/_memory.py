@@ -51,7 +51,9 @@ class Workers(list[Worker]):
         """Return ` on rank 2`, ` on all 4 ranks` or nothing for a single rank."""
         if len(self) == 1:
             return ""
-        return f" on all {len(self)} ranks" if all(same(other) for other in self) else f" on {worker.name}"
+        if all(same(other) for other in self):
+            return " on both ranks" if len(self) == 2 else f" on all {len(self)} ranks"
+        return f" on {worker.name}"
 
 
 def _workers(context: Context) -> Workers:

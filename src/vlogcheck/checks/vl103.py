@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from vlogcheck.budget.releases import default_utilization
-from vlogcheck.checks._memory import Workers, gib, release_of, stated_utilization, worth
+from vlogcheck.checks._memory import Workers, backend, gib, release_of, stated_utilization, worth
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.startup import Startup
 
@@ -28,8 +28,9 @@ def utilization_above_default(workers: Workers | None, startup: Startup) -> Iter
         margin = f": {gib((1 - share) * total.mid)} of {gib(total.mid)} remain for run-time peaks"
         size = (share - default) * total.mid
         cost = f"; it costs {gib(size)} of KV cache per rank{worth(worker, size)}"
+    what = "host's memory" if backend(startup) == "cpu" else "card"
     yield Finding(
-        f"--gpu-memory-utilization {float(share):g} leaves {float(1 - share) * 100:.3g} % of the card{margin}",
+        f"--gpu-memory-utilization {float(share):g} leaves {float(1 - share) * 100:.3g} % of the {what}{margin}",
         line=term.line,
         expected=f"at most {float(default):g}, the default of vLLM {startup.version or 'of this release'}",
         observed=f"{float(share):g}",
