@@ -25,7 +25,9 @@ from vlogcheck.records import (
     MemoryProfile,
     MemoryUse,
     NoKVCacheMemory,
+    OOMKilled,
     OutOfMemory,
+    ProcessKilled,
     Ready,
     ServerArgs,
     ServerVersion,
@@ -72,6 +74,7 @@ _BEGINS: dict[type[Record], int] = {
 _READY = len(PHASES) - 1
 _RANK_RECORDS = (WeightsLoaded, WeightsRead, KVCacheMemory, MemoryProfile, MemoryUse, GraphCapture)
 _REFUSALS = (FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory)
+_FROM_OUTSIDE = (ProcessKilled, OOMKilled)
 _NEVER_STARTED = (EngineInitFailed, *_REFUSALS)
 _DP = re.compile(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d+)")
 
@@ -124,7 +127,7 @@ class Rank:
         if self.number is not None:
             return f"rank {self.number}"
         if worker and self.process != "Worker":
-            return f"{self.process} {self.pid}" if self.pid is not None else self.process
+            return f"{self.process} {self.pid}" if self.pid is not None else str(self.process)
         return "rank 0"
 
     def __repr__(self) -> str:
@@ -343,7 +346,10 @@ class Startup:
     def moment(self, record: Record) -> Moment:
         """Return what was going on just before a record of this start-up was printed."""
         phase, own, sample = self._moments[id(record)]
-        return Moment(PHASES[max(phase, 0)], PHASES[max(phase if phase == _READY else own, 0)], sample)
+        # The engine decides on the KV cache when every rank has reported: from then on no rank is behind.
+        return Moment(
+            PHASES[max(phase, 0)], PHASES[max(phase if phase >= _BEGINS[KVCacheCapacity] else own, 0)], sample
+        )
 
     @property
     def refusal(self) -> Record | None:
@@ -375,6 +381,9 @@ class Collector:
     def add(self, record: Record) -> Startup:
         """Take the next record; return the start-up it belongs to."""
         running = self._open.setdefault(record.container, [])
+        if not running and isinstance(record, _FROM_OUTSIDE) and self.startups:
+            # The container runtime or the kernel speaks of the container, not from inside it.
+            running = self._open.setdefault(self.startups[-1].container, [])
         startup = self._choose(record, running)
         if startup is None or self._begins_anew(record, startup):
             startup = Startup(record.line, record.container, record.path)

@@ -1,0 +1,243 @@
+"""The one root cause of a failure, what was going on, and remedies that remove the finding."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vlogcheck._clock import duration, elapsed
+from vlogcheck.api import check, read
+from vlogcheck.failures import Failure, failure_of, reason, stop_of
+
+if TYPE_CHECKING:
+    from vlogcheck.registry import Finding
+
+BANNER = (
+    "INFO 03-01 10:00:00 [core.py:58] Initializing a V1 LLM engine (v0.11.0) with config: model='m', max_seq_len=4096"
+)
+LOADED = "INFO 03-01 10:00:05 [gpu_model_runner.py:2392] Model loading took 15.2683 GiB and 4.861336 seconds"
+POOL = "INFO 03-01 10:00:09 [gpu_worker.py:298] Available KV cache memory: 54.20 GiB"
+SIZE = "INFO 03-01 10:00:09 [kv_cache_utils.py:1087] GPU KV cache size: 394,688 tokens"
+GRAPHS = "INFO 03-01 10:00:11 [gpu_model_runner.py:2600] Graph capturing finished in 2 secs, took 0.52 GiB"
+INIT = "INFO 03-01 10:00:12 [core.py:218] init engine (profile, create kv cache, warmup model) took 12.19 seconds"
+READY = "INFO:     Application startup complete."
+OOM = (
+    "ERROR 03-01 10:00:13 [core.py:718] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a"
+    " total capacity of 79.18 GiB of which 1.20 GiB is free. Including non-PyTorch memory, this process has 77.98 GiB memory"
+    " in use."
+)
+FAILED = "ERROR 03-01 10:00:13 [core.py:718] EngineCore failed to start."
+DIED = "ERROR 03-01 10:00:14 [multiproc_executor.py:315] Worker proc VllmWorker-0 died unexpectedly, shutting down executor."
+DEAD = "ERROR 03-01 10:00:14 [async_llm.py:906] EngineCore encountered an issue. See stack trace (above) for the root cause."
+INIT_FAILED = (
+    "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': 1}"
+)
+STOP = "INFO 03-01 10:00:13 [core.py:1454] [shutdown] EngineCore: trigger received signal=SIGTERM"
+NO_MEMORY = (
+    "ERROR 03-01 10:00:13 [core.py:718] ValueError: No available memory for the cache blocks. Try increasing"
+    " `gpu_memory_utilization` when initializing the engine."
+)
+INDEX = "ERROR 03-01 10:00:13 [core.py:718] IndexError: list index out of range"
+NCCL = (
+    "[rank1]:[E301 12:00:00 ProcessGroupNCCL.cpp:629] [Rank 1] Watchdog caught collective operation timeout:"
+    " WorkNCCL(SeqNum=42, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600029 milliseconds before"
+    " timing out."
+)
+
+
+def log(*lines: str) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+def failure(*lines: str) -> Failure | None:
+    facts = read(log(*lines))
+    assert len(facts.startups) == 1
+    return failure_of(facts.startups[0])
+
+
+@pytest.mark.parametrize(
+    ("lines", "phase"),
+    [
+        ((BANNER, OOM), "loading weights"),
+        ((BANNER, LOADED, OOM), "profiling memory"),
+        ((BANNER, LOADED, POOL, OOM), "allocating the KV cache"),
+        ((BANNER, LOADED, POOL, SIZE, OOM), "capturing graphs"),
+        ((BANNER, LOADED, POOL, SIZE, GRAPHS, OOM), "warming up"),
+        ((BANNER, LOADED, POOL, SIZE, GRAPHS, INIT, READY, OOM), "serving"),
+    ],
+)
+def test_the_phase_of_an_out_of_memory(lines: tuple[str, ...], phase: str) -> None:
+    found = failure(*lines)
+    assert found is not None
+    assert found.kind == "oom"
+    assert found.phase == phase
+    codes = {f.code for f in check(log(*lines)).findings if f.severity and f.severity.value == "error"}
+    assert len(codes & {"VL904", "VL905", "VL906", "VL907", "VL908", "VL910"}) == 1
+    assert not codes & {"VL912", "VL916"}
+
+
+@pytest.mark.parametrize(
+    ("function", "phase"),
+    [
+        ("load_model", "loading weights"),
+        ("determine_available_memory", "profiling memory"),
+        ("initialize_kv_cache", "allocating the KV cache"),
+        ("capture_model", "capturing graphs"),
+        ("compile_or_warm_up_model", "warming up"),
+    ],
+)
+def test_a_traceback_names_the_phase(function: str, phase: str) -> None:
+    frame = f'ERROR 03-01 10:00:13 [core.py:718]   File "/opt/vllm/v1/worker/gpu_worker.py", line 407, in {function}'
+    found = failure(BANNER, LOADED, POOL, SIZE, FAILED, frame, OOM)
+    assert found is not None
+    assert found.phase == phase
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "line"),
+    [
+        ((BANNER, FAILED, NO_MEMORY, NO_MEMORY, INIT_FAILED), "refusal", 3),
+        ((BANNER, FAILED, INDEX, DIED, INIT_FAILED), "error", 3),
+        ((BANNER, LOADED, OOM, NO_MEMORY), "oom", 3),
+        ((BANNER, INIT, READY, DIED, INDEX, DEAD), "died", 4),
+        ((BANNER, INIT, READY, NCCL, DEAD), "communication", 4),
+        ((BANNER, INIT, READY, NCCL, DEAD, "Killed"), "host", 6),
+        ((BANNER, INIT, READY, "INFO:     Shutting down", DIED, DEAD), None, 0),
+        ((BANNER, INIT, READY, INDEX), None, 0),
+        ((BANNER, STOP, DIED, FAILED, INDEX), None, 0),
+        ((BANNER, OOM, LOADED, POOL, INIT, READY), None, 0),
+        ((BANNER, "terminate called after throwing an instance of 'std::bad_alloc'"), "host", 2),
+    ],
+)
+def test_the_root_cause(lines: tuple[str, ...], kind: str | None, line: int) -> None:
+    found = failure(*lines)
+    assert (found.kind if found else None) == kind
+    assert found is None or found.line == line
+
+
+def test_a_failure_of_several_ranks_is_one() -> None:
+    workers = [f"(Worker_TP{n} pid={n}) {OOM}" for n in range(4)]
+    found = failure(BANNER, LOADED, *workers, OOM)
+    assert found is not None
+    assert (found.ranks, found.repeats, found.line) == (4, 5, 3)
+    assert [f.code for f in check(log(BANNER, LOADED, *workers, OOM)).findings if f.code.startswith("VL9")] == ["VL905"]
+
+
+def test_a_container_that_was_killed() -> None:
+    lines = [f"vllm-1  | {line}" for line in (BANNER, LOADED, POOL)]
+    finding = one("VL911", *lines, *[f"web-1  | GET /{n}" for n in range(4)], "vllm-1 exited with code 137")
+    assert finding.line == 8
+    assert "killed" in finding.message
+
+
+def test_what_was_going_on_before_a_failure_while_serving() -> None:
+    stats = (
+        "INFO 03-01 13:20:02 [loggers.py:123] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 2.0"
+        " tokens/s, Running: 41 reqs, Waiting: 3 reqs, GPU KV cache usage: 91.2%, Prefix cache hit rate: 0.0%"
+    )
+    found = failure(BANNER, INIT, READY, stats, OOM.replace("10:00:13", "13:20:12"))
+    assert found is not None
+    assert found.seconds == 3 * 3600 + 20 * 60
+    assert found.sample is not None
+    assert (found.sample.running, found.sample.waiting, found.sample.usage) == (41, 3, 91.2)
+
+
+def test_reasons_hold_their_numbers() -> None:
+    assert "54.20" not in reason(read(log(BANNER, LOADED)).startups[0])
+    assert "profiling memory" in reason(read(log(BANNER, LOADED)).startups[0])
+    assert "told to stop" in reason(read(log(BANNER, STOP)).startups[0])
+    assert "-1.27 GiB" in reason(read(log(BANNER, POOL.replace("54.20", "-1.27"), NO_MEMORY)).startups[0])
+    assert stop_of(read(log(BANNER, FAILED, STOP)).startups[0]) is None
+
+
+def one(code: str, *lines: str) -> Finding:
+    found = [f for f in check(log(*lines)).findings if f.code == code]
+    assert len(found) == 1
+    return found[0]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(800, 20_000), st.integers(1, 99), st.integers(2, 100))
+def test_the_largest_utilization_that_starts(total: int, free_percent: int, asked: int) -> None:
+    free = total * free_percent // 100
+    requested = math.ceil(total * asked / 100)
+    line = (
+        f"ValueError: Free memory on device ({free / 100:.2f}/{total / 100:.2f} GiB) on startup is less than desired GPU memory"
+        f" utilization ({asked / 100}, {requested / 100:.2f} GiB). Decrease GPU memory utilization or reduce GPU memory used by"
+        " other processes."
+    )
+    finding = one("VL901", BANNER, line)
+    share = Decimal(str(finding.fix["gpu_memory_utilization"]))
+    assert share * total <= free, "it starts with that share"
+    assert (share + Decimal("0.01")) * total > free, "and with none that is larger"
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(2048, 262_144), st.integers(10, 99), st.integers(100, 4000))
+def test_the_length_that_fits(length: int, percent: int, needed: int) -> None:
+    available = needed * percent // 100
+    line = (
+        f"ValueError: To serve at least one request with the models's max seq len ({length}), ({needed / 100:.2f} GiB KV cache"
+        f" is needed, which is larger than the available KV cache memory ({available / 100:.2f} GiB). Try increasing"
+        " `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+    )
+    fitted = one("VL903", BANNER, line).fix.get("max_model_len")
+    if available == 0:
+        assert fitted is None
+        return
+    assert isinstance(fitted, int)
+    assert fitted % 16 == 0
+    assert fitted * needed <= length * available
+
+
+def test_a_lower_utilization_leaves_what_was_missing() -> None:
+    arguments = "INFO 03-01 10:00:00 [utils.py:233] non-default args: {'model': 'm', 'gpu_memory_utilization': 0.97}"
+    server = "INFO 03-01 10:00:00 [api_server.py:1] vLLM API server version 0.11.0"
+    for lines, code in (
+        ((LOADED, POOL, OOM), "VL906"),
+        ((LOADED, POOL, SIZE, OOM), "VL907"),
+        ((LOADED, POOL, SIZE, GRAPHS, OOM), "VL908"),
+        ((LOADED, POOL, SIZE, GRAPHS, INIT, READY, OOM), "VL910"),
+    ):
+        finding = one(code, server, arguments, BANNER, *lines)
+        share = Decimal(str(finding.fix["gpu_memory_utilization"]))
+        assert (Decimal("0.97") - share) * Decimal("79.18") >= Decimal("0.80"), code
+        assert (Decimal("0.97") - share - Decimal("0.01")) * Decimal("79.18") < Decimal("0.80"), code
+
+
+def test_a_loop_says_whether_the_numbers_changed() -> None:
+    free = (
+        "ValueError: Free memory on device ({}/63.98 GiB) on startup is less than desired GPU memory utilization (0.9, 57.58"
+        " GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes."
+    )
+    rounds = [(BANNER, LOADED, free.format(n)) for n in ("4.80", "20.10", "40.20")]
+    finding = one("VL004", *rounds[0], *rounds[1], *rounds[2])
+    assert "3 times" in finding.message
+    assert "numbers changed" in finding.remedy
+    assert all(n in finding.observed for n in ("4.80", "20.10", "40.20"))
+    finding = one("VL004", *rounds[0], *rounds[0])
+    assert "the same each time" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "seconds"),
+    [
+        ("03-01 10:00:00", "03-01 10:00:45", 45),
+        ("2026-03-01T23:59:00Z", "2026-03-02T00:01:00Z", 120),
+        ("02-28 10:00:00", "02-27 10:00:00", None),
+        ("03-01 10:00:00", "2026-03-01 10:00:45", None),
+        ("13-41 10:00:00", "13-41 10:00:45", None),
+        (None, "03-01 10:00:45", None),
+    ],
+)
+def test_elapsed(earlier: str | None, later: str | None, seconds: float | None) -> None:
+    assert elapsed(earlier, later) == seconds
+
+
+def test_durations_read_well() -> None:
+    assert [duration(s) for s in (45, 600, 12_000, 360_000)] == ["45 s", "10 min", "3 h 20 min", "4 days 4 h"]
