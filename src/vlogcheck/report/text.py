@@ -10,7 +10,7 @@ from vlogcheck.units import format_gib
 if TYPE_CHECKING:
     from vlogcheck.api import Report
     from vlogcheck.context import Context
-    from vlogcheck.ledger import Ledger
+    from vlogcheck.ledger import Ledger, Term
     from vlogcheck.observed import EngineLedger, RankLedger
 
 __all__ = ["render", "render_findings", "render_startup"]
@@ -116,7 +116,7 @@ def _memory(engine: EngineLedger, paint: _Paint) -> list[str]:
         if not any(term.known for term in terms):
             continue
         label = next(term.label for term in terms if term.known)
-        cells = [term.text() if term.known else "–" for term in terms]
+        cells = [_cell(term) for term in terms]
         lines = sorted({term.line for term in terms if term.line is not None})
         note = f"line {lines[0]}" if lines else next((t.origin or t.formula for t in terms if t.known), "")
         status = next(term.status for term in terms if term.known)
@@ -137,6 +137,14 @@ def _memory(engine: EngineLedger, paint: _Paint) -> list[str]:
         out += [f"  {rank.rank.name:<{name}} {bar}" for rank, bar in zip(shown, bars, strict=False)]
         out.append(paint("dim", f"  {'':<{name}} W weights  a activation, non-torch  g graphs  K KV cache  . free"))
     return out
+
+
+def _cell(term: Term) -> str:
+    if term.lo is None or term.hi is None:
+        return "–"
+    if term.key == "unexplained" and term.lo <= 0 <= term.hi:
+        return "none"  # within the rounding of the printed terms
+    return term.text()
 
 
 def _align(row: list[str], widths: list[int]) -> str:
