@@ -96,6 +96,18 @@ def _due(worker: Worker, pool: Interval | None, card: Card) -> Interval:
     return Interval(low, high + max(graphs.hi, 0) + (held.hi if held is not None else reserve(card.total.hi)))
 
 
+def odd_card(cards: CardUses) -> CardUse | None:
+    """Return the card that differs most from the others, where it is by more than a reserve; else None."""
+    if len(cards) < 2:
+        return None
+    ordered = sorted(cards, key=lambda use: use.card.used.mid)
+    low, high = ordered[0], ordered[-1]
+    if high.card.used.lo - low.card.used.hi <= reserve(min(use.card.total.hi for use in cards)):
+        return None
+    middle = ordered[len(ordered) // 2].card.used.mid
+    return low if middle - low.card.used.mid > high.card.used.mid - middle else high
+
+
 def reported_line(use: CardUse) -> int | None:
     """Return the log line that says most about what the rank holds."""
     ledger = use.worker.ledger

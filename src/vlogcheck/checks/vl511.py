@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.advice import reserve
-from vlogcheck.checks._cards import CardUse, CardUses, reported_line
+from vlogcheck.checks._cards import CardUse, CardUses, odd_card, reported_line
 from vlogcheck.checks._memory import gib, worth
 from vlogcheck.checks._ranks import even, pipelined
 from vlogcheck.registry import Finding, Missing, Severity, check
@@ -20,15 +19,12 @@ def uneven_occupancy(cards: CardUses, startup: Startup) -> Iterator[Finding]:
         raise Missing("the server uses one card")
     if pipelined(startup):
         raise Missing("the stages of a pipeline may fill their cards differently")
-    ordered = sorted(cards, key=lambda use: use.card.used.mid)
-    low, high = ordered[0], ordered[-1]
-    if high.card.used.lo - low.card.used.hi <= reserve(min(use.card.total.hi for use in cards)):
+    odd = odd_card(cards)
+    if odd is None:
         return
-    middle = ordered[len(ordered) // 2].card.used.mid
-    lower = middle - low.card.used.mid > high.card.used.mid - middle
-    odd = low if lower else high
     rest = [use for use in cards if use is not odd]
-    spread = abs(sum(use.card.used.mid for use in rest) // len(rest) - odd.card.used.mid)
+    others = sum(use.card.used.mid for use in rest) // len(rest)
+    spread, lower = abs(others - odd.card.used.mid), odd.card.used.mid < others
     readings: list[tuple[object, Interval]] = [(use.worker, use.card.used) for use in cards]
     weights = even(readings, "weights")  # type: ignore[arg-type]
     yield Finding(
