@@ -16,7 +16,13 @@ from vlogcheck.records.buffers import (
     WorkspaceResized,
 )
 from vlogcheck.records.capacity import DeviceBlocks, KVCacheCapacity, MaxConcurrency
-from vlogcheck.records.communication import CollectiveTimeout, CommunicationError, PeerLost, RendezvousTimeout
+from vlogcheck.records.communication import (
+    CollectiveTimeout,
+    CommunicationError,
+    PeerLost,
+    RendezvousTimeout,
+    TransferPoolFull,
+)
 from vlogcheck.records.compilation import (
     CompileCache,
     CompileTime,
@@ -44,6 +50,7 @@ from vlogcheck.records.errors import (
     KVCacheTokensTooFew,
     KVCacheTooSmall,
     NoKVCacheMemory,
+    OpenVINOMemory,
     OpenVINOMemoryTooSmall,
     ProfilingMemoryChanged,
 )
@@ -373,6 +380,7 @@ __all__ = [
     "OffloadTensors",
     "OffloadTier",
     "OffloadedWeights",
+    "OpenVINOMemory",
     "OpenVINOMemoryTooSmall",
     "OutOfMemory",
     "PeerLost",
@@ -423,6 +431,7 @@ __all__ = [
     "TPUMemoryUse",
     "TracebackFrame",
     "TransferLayout",
+    "TransferPoolFull",
     "UtilizationOutOfRange",
     "UvicornRunning",
     "WarmupFailed",

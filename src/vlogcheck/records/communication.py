@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vlogcheck.template import Record, Template, Word
 
-__all__ = ["CollectiveTimeout", "CommunicationError", "PeerLost", "RendezvousTimeout"]
+__all__ = ["CollectiveTimeout", "CommunicationError", "PeerLost", "RendezvousTimeout", "TransferPoolFull"]
 
 
 class CommunicationError(Record):
@@ -147,3 +147,9 @@ class PeerLost(Record):
             example="[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:29500",
         ),
     )
+
+
+class TransferPoolFull(Record):
+    """The pool a KV connector moves tensors through has no room (kv_connector/v1/p2p/tensor_memory_pool.py)."""
+
+    templates = (Template("Insufficient memory", versions=">=0.9.2,<0.24", example="Insufficient memory"),)

@@ -15,6 +15,7 @@ __all__ = [
     "KVCacheTokensTooFew",
     "KVCacheTooSmall",
     "NoKVCacheMemory",
+    "OpenVINOMemory",
     "OpenVINOMemoryTooSmall",
     "ProfilingMemoryChanged",
 ]
@@ -325,6 +326,29 @@ class ProfilingMemoryChanged(Record):
             else value
             for name, value in values.items()
         }
+
+
+class OpenVINOMemory(Record):
+    """What the profile run needs on an OpenVINO device (worker/openvino_worker.py)."""
+
+    device: Word
+    """The device."""
+    total: str
+    """Memory in total, with its unit (GB is 2**30)."""
+    required: str
+    """What the model needs, with its unit."""
+    max_num_batched_tokens: int
+    """Tokens of the profiled step."""
+
+    templates = (
+        Template(
+            "Total {device} memory: {total}. Amount of memory required to run the model with"
+            " max_num_batched_tokens={max_num_batched_tokens}: {required}.",
+            versions=">=0.6.3,<0.8.2",
+            example="Total GPU.0 memory: 15.60 GB. Amount of memory required to run the model with"
+            " max_num_batched_tokens=2048: 9.31 GB.",
+        ),
+    )
 
 
 class OpenVINOMemoryTooSmall(Record):

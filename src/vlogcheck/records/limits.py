@@ -246,6 +246,39 @@ class PromptTooLong(Record):
             example="This maximum context length is 2044 tokens. However, your request has 400000 input tokens. Please reduce"
             " the length of the input messages.",
         ),
+        *(
+            Template(
+                f"This model's maximum {what} length is {{max_model_len}} tokens. However, you requested {{prompt_tokens}} tokens"
+                " in the input for",
+                versions=">=0.10.1,<0.18.0",
+                embedded=True,
+                example=f"This model's maximum {what} length is 512 tokens. However, you requested 600 tokens in the input for"
+                " embedding generation. Please reduce the length of the input.",
+            )
+            for what in ("embedding input", "position embeddings")
+        ),
+        Template(
+            "You passed {prompt_tokens} input tokens and requested {_} output tokens. However, the model's context length is"
+            " only {max_model_len} tokens, resulting in a maximum input length of",
+            versions=">=0.16.0,<0.18.0",
+            embedded=True,
+            example="You passed 4090 input tokens and requested 512 output tokens. However, the model's context length is only"
+            " 4096 tokens, resulting in a maximum input length of 3584 tokens. Please reduce the length of the input prompt.",
+        ),
+        Template(
+            "You passed {_} input characters and requested {_} output tokens. However, the model's context length is only"
+            " {max_model_len} tokens, resulting in a maximum input length of",
+            versions=">=0.16.0,<0.18.0",
+            embedded=True,
+            example="You passed 400000 input characters and requested 512 output tokens. However, the model's context length is"
+            " only 4096 tokens, resulting in a maximum input length of 3584 tokens (at most 43008 characters).",
+        ),
+        Template(
+            "the prompt has {prompt_tokens} tokens and a canvas read adds {_}, more than max_model_len={max_model_len}",
+            versions=">=0.32.0",
+            embedded=True,
+            example="the prompt has 4090 tokens and a canvas read adds 64, more than max_model_len=4096",
+        ),
         Template(
             "Input length ({prompt_tokens}) exceeds model's maximum context length ({max_model_len}).",
             versions=">=0.18.0",
