@@ -19,7 +19,7 @@ __all__ = ["Parser", "parse_lines"]
 MAX_LINE = 1 << 20
 """Bytes of one physical line handled at a time: a longer line is read in pieces of this size, so memory stays bounded."""
 
-_OPAQUE = ('"MESSAGE":[', '"MESSAGE" : [')
+_OPAQUE = ('"MESSAGE":[', '"MESSAGE" : [', '"MESSAGE": [')
 """journald writes a message with escape sequences as an array of byte values: no literal can be found in it."""
 
 _AFTER = 64
