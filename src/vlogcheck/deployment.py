@@ -265,7 +265,7 @@ def available_memory(startup: Startup, engine: Engine, ranks: Sequence[RankLedge
 
     `ranks` are those that printed something. A fixed size in bytes is exact; a printed figure is the interval of its rounding.
     """
-    from vlogcheck.records.offload import CPUKVCache
+    from vlogcheck.records import CPUKVCache
 
     fixed = _count(stated(startup, "kv_cache_memory_bytes")) or _count(startup.args.get("kv_cache_memory"))
     if fixed is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck.deployment import environment_from_log, not_modelled, options_from_log, platform_of
 from vlogcheck.ledger import Ledger
-from vlogcheck.records.autofit import BlocksOverride
+from vlogcheck.records import BlocksOverride
 from vlogcheck.units import Interval
 
 if TYPE_CHECKING:

@@ -9,9 +9,14 @@ from vlogcheck.budget.releases import parse_release
 from vlogcheck.deployment import Available, available_memory, block_size_of
 from vlogcheck.device_ledger import observe_rank, printed_range
 from vlogcheck.ledger import Ledger
-from vlogcheck.records import DeviceBlocks, FreeMemoryTooLow, KVCacheCapacity, MaxConcurrency
-from vlogcheck.records.autofit import FrontEndBlocks
-from vlogcheck.records.config import BudgetDefault
+from vlogcheck.records import (
+    BudgetDefault,
+    DeviceBlocks,
+    FreeMemoryTooLow,
+    FrontEndBlocks,
+    KVCacheCapacity,
+    MaxConcurrency,
+)
 from vlogcheck.startup import Engine, Rank, Startup
 
 if TYPE_CHECKING:

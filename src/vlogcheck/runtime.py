@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from vlogcheck.records import EngineStats
 
-__all__ = ["RunTime", "Sample"]
+__all__ = ["FULL_PERCENT", "RunTime", "Sample"]
+
+FULL_PERCENT = 90.0
+"""KV cache usage from which on a waiting request waits for blocks: the last tenth is what running requests grow into."""
+
+_MOST_ENGINES = 1024
 
 
 class Sample(NamedTuple):
@@ -45,6 +50,25 @@ class RunTime:
         self.first_preemption: int | None = None
         """Line of the first preemption."""
         self.engines: set[str] = set()
+        self.full = 0
+        """Lines on which requests waited while the KV cache was full (`FULL_PERCENT`)."""
+        self.full_running = 0
+        """Sum of running requests over those lines."""
+        self.full_usage = 0.0
+        """Sum of KV usage in percent over those lines."""
+        self.peak_full: Sample | None = None
+        """The one of those lines with most requests running."""
+        self.roomy = 0
+        """Lines on which requests waited though the KV cache was not full."""
+        self.peak_roomy: Sample | None = None
+        """The one of those lines with most requests running."""
+        self.by_engine: dict[str, Sample] = {}
+        """The line with most requests running, by engine."""
+        self.uneven = 0
+        """Lines on which requests waited at one engine while another ran less than half as many and had none waiting."""
+        self.first_uneven: tuple[Sample, str, Sample, str] | None = None
+        """The first of them: the busy engine's line and name, the idle one's last line and name."""
+        self._latest: dict[str, Sample] = {}
 
     def add(self, record: EngineStats) -> None:
         """Take one metrics line."""
@@ -57,8 +81,9 @@ class RunTime:
     def add_sample(self, sample: Sample, preemptions: int = 0, engine: str | None = None) -> None:
         """Take one metrics line's figures."""
         self.samples += 1
-        if engine is not None and len(self.engines) < 1024:
+        if engine is not None and (engine in self.engines or len(self.engines) < _MOST_ENGINES):
             self.engines.add(engine)
+            self._add_engine(sample, engine)
         if self.first is None:
             self.first = sample
         self.last = sample
@@ -76,7 +101,34 @@ class RunTime:
             self.queued_usage += sample.usage
             if self.peak_queued is None or sample.running > self.peak_queued.running:
                 self.peak_queued = sample
+            self._add_queue(sample)
         if preemptions:
             self.preemptions += preemptions
             if self.first_preemption is None:
                 self.first_preemption = sample.line
+
+    def _add_queue(self, sample: Sample) -> None:
+        if sample.usage >= FULL_PERCENT:
+            self.full += 1
+            self.full_running += sample.running
+            self.full_usage += sample.usage
+            if self.peak_full is None or sample.running > self.peak_full.running:
+                self.peak_full = sample
+            return
+        self.roomy += 1
+        if self.peak_roomy is None or sample.running > self.peak_roomy.running:
+            self.peak_roomy = sample
+
+    def _add_engine(self, sample: Sample, engine: str) -> None:
+        best = self.by_engine.get(engine)
+        if best is None or sample.running > best.running:
+            self.by_engine[engine] = sample
+        self._latest[engine] = sample
+        if not sample.waiting or len(self._latest) < 2:
+            return
+        idle = min(self._latest, key=lambda name: self._latest[name].running)
+        other = self._latest[idle]
+        if idle != engine and not other.waiting and other.running * 2 < sample.running:
+            self.uneven += 1
+            if self.first_uneven is None:
+                self.first_uneven = (sample, engine, other, idle)

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from vlogcheck.context import Context
 from vlogcheck.deployment import stated
 from vlogcheck.observed import EngineLedger
-from vlogcheck.records import EngineConfig
-from vlogcheck.records.kv_notices import KVCacheDtypeChanged
-from vlogcheck.records.kv_options import KVCacheDtype
+from vlogcheck.records import EngineConfig, KVCacheDtype, KVCacheDtypeChanged
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.startup import Startup
 

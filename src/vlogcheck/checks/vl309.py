@@ -8,7 +8,7 @@ from fractions import Fraction
 from vlogcheck.checks._kv import Plans
 from vlogcheck.context import Context
 from vlogcheck.expected import ExpectedEngine, observed_blocks
-from vlogcheck.records.hybrid import HybridBlockSize
+from vlogcheck.records import HybridBlockSize
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.units import format_bytes
 

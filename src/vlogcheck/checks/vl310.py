@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vlogcheck.checks._memory import Worker, request_bytes
 from vlogcheck.context import Context
-from vlogcheck.records.hybrid import HiddenStateBlockSize, LayerPadding, MambaPagePadding
+from vlogcheck.records import HiddenStateBlockSize, LayerPadding, MambaPagePadding
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.units import format_gib
 

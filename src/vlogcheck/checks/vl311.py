@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from vlogcheck.checks._kv import utilization_for
 from vlogcheck.context import Context
 from vlogcheck.expect import Expectation
-from vlogcheck.records.autofit import AutoFit
-from vlogcheck.records.config import DraftLengthClamp
+from vlogcheck.records import AutoFit, DraftLengthClamp
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.units import format_gib
 

@@ -8,7 +8,7 @@ from vlogcheck.checks._kv import Plans
 from vlogcheck.context import Context
 from vlogcheck.deployment import stated
 from vlogcheck.expected import ExpectedEngine
-from vlogcheck.records.hybrid import HybridManagerOff
+from vlogcheck.records import HybridManagerOff
 from vlogcheck.registry import Finding, Severity, check
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 
+from vlogcheck.checks._growth import grow_ways
+from vlogcheck.checks._kv import diagnosed
+from vlogcheck.checks._load import engine_of, plan_of
 from vlogcheck.context import ConcurrencyCeiling, Context
 from vlogcheck.expect import Expectation
 from vlogcheck.registry import Finding, Missing, Severity, check
@@ -20,7 +24,6 @@ def concurrency_below_expected(
         raise Missing("no concurrency was expected: give --expect-concurrency")
     if ceiling.hi >= wanted:
         return
-    longest = _longest(context, ceiling, wanted)
     missing = wanted - float(ceiling.hi)
     remedies = []
     fix: dict[str, int | float | str] = {}
@@ -29,42 +32,29 @@ def concurrency_below_expected(
         remedies.append(f"raise --max-num-seqs from {ceiling.max_num_seqs} to at least {needed}")
         fix["max_num_seqs"] = needed
     if ceiling.kv_hi < wanted:
-        if longest:
-            remedies.append(f"keep requests within {longest:,} tokens (--max-model-len {longest})")
-            fix["max_model_len"] = longest
-        pool = _pool(context)
-        if pool and ceiling.kv_hi:
-            grow = float(wanted / ceiling.kv_lo) if ceiling.kv_lo else 0
-            if grow:
-                remedies.append(
-                    f"or give each rank {pool * (grow - 1) / 2**30:.2f} GiB more for the KV cache"
-                    f" ({pool * grow / 2**30:.2f} GiB in all): more cards, a smaller model or an 8-bit KV cache"
-                )
+        ways, more = grow_ways(context, ceiling, wanted)
+        remedies += ways
+        fix.update(more)
     yield Finding(
         f"{missing:.2f} of {wanted:g} expected requests of {ceiling.context:,} tokens do not fit",
         line=ceiling.line,
         expected=f"at least {wanted:g} requests of {ceiling.context:,} tokens at once",
         observed=f"{float(ceiling.hi):.2f} at most ({ceiling.basis})",
-        remedy="; ".join(remedies) or "give the KV cache more memory",
-        explanation=f"max_num_seqs={ceiling.max_num_seqs} holds before the KV cache does" if ceiling.capped else "",
+        remedy="; ".join(remedies) or f"promise {int(ceiling.lo)} requests of {ceiling.context:,} tokens",
+        explanation=_why(context, ceiling, wanted),
         fix=fix,
     )
 
 
-def _longest(context: Context, limit: ConcurrencyCeiling, wanted: float) -> int | None:
-    """Return the longest request of which `wanted` are certain to fit, by bisection over the ceiling's lower bound."""
-    from vlogcheck.context import ceiling
-
-    low, high = 0, limit.context
-    while high - low > 1:
-        middle = (low + high) // 2
-        if ceiling(context, middle).kv_lo >= wanted:
-            low = middle
-        else:
-            high = middle
-    return low or None
-
-
-def _pool(context: Context) -> int | None:
-    pools = [i.lo for rank in context.observation.ranks if (i := rank.ledger["kv_cache"].interval) is not None]
-    return min(pools) if pools else None
+def _why(context: Context, ceiling: ConcurrencyCeiling, wanted: float) -> str:
+    said = []
+    if ceiling.capped:
+        said.append(f"max_num_seqs={ceiling.max_num_seqs} holds before the KV cache does")
+    plan = plan_of(context, engine_of(context))
+    if plan is not None and ceiling.kv_hi < wanted:
+        half = Fraction(1, 2) if wanted == int(wanted) else Fraction(1, 200)
+        each = Fraction(str(wanted)) / ceiling.engines
+        text = diagnosed(plan, (each - half, each + half), "concurrency", length=ceiling.context)
+        if text.startswith("explained"):
+            said.append(f"the expected figure is {text}")
+    return "; ".join(said)

@@ -1,0 +1,49 @@
+"""VL411: requests waited though the KV cache had room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vlogcheck.checks._load import seqs_reached
+from vlogcheck.context import Context
+from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.runtime import RunTime
+
+
+@check("requests waited though the KV cache had room", Severity.NOTE)
+def waiting_with_room(runtime: RunTime, context: Context) -> Iterator[Finding]:
+    """Say which limit holds where requests wait and the KV cache is not full."""
+    peak = runtime.peak_roomy
+    if peak is None:
+        return
+    cap = seqs_reached(context, peak)
+    observed = (
+        f"{peak.running} running, {peak.waiting} waiting, {peak.usage:g} % of the KV cache used;"
+        f" on {runtime.roomy:,} of {runtime.samples:,} metrics lines"
+    )
+    if cap is not None:
+        held = int(peak.running * 100 / peak.usage) if peak.usage > 0 else cap + peak.waiting
+        yield Finding(
+            f"{peak.waiting} requests waited because max_num_seqs={cap} were running",
+            line=peak.line,
+            expected=f"{cap + peak.waiting} requests at once, for which the KV cache has room",
+            observed=observed,
+            remedy=f"--max-num-seqs {min(held, cap + peak.waiting)}: at the length that is used the KV cache"
+            f" holds about {held:,}",
+            explanation="max_num_seqs holds before the KV cache does",
+            fix={"max_num_seqs": min(held, cap + peak.waiting)},
+            severity=Severity.WARNING,
+        )
+        return
+    yield Finding(
+        f"{peak.waiting} requests waited with {peak.running} running and {100 - peak.usage:g} % of the KV cache free",
+        line=peak.line,
+        expected="requests start while the KV cache has room",
+        observed=observed,
+        remedy="if the lines are more than a burst of new prompts: raise --max-num-batched-tokens, which is"
+        " what prompts are admitted by;"
+        f" {runtime.roomy:,} of {runtime.samples:,} metrics lines show it",
+        explanation="neither the KV cache nor a stated max_num_seqs holds: prompts wait for the step's token"
+        " budget, an adapter, a"
+        " grammar, the encoder or a KV connector",
+    )
