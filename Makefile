@@ -1,11 +1,12 @@
 # Everything runs in .venv, made on first use; nothing is installed outside it.
 PYTHON ?= python3
-LOG ?= fixtures/logs/0.32.0/qwen3-tiny-defaults.log
+LOG ?= fixtures/logs/written/deepseek-r1-distill-qwen-32b-bf16-tp4.log
+MODEL ?= fixtures/models/deepseek-r1-distill-qwen-32b
 
 .PHONY: demo test lint types wheel-test clean
 
 demo: .venv/ready
-	@.venv/bin/vlogcheck $(LOG) --expect-concurrency 16
+	.venv/bin/vlogcheck $(LOG) --expect-concurrency 16 --context 4096 --total-memory 65520MiB --model-config $(MODEL)
 
 test: .venv/ready
 	.venv/bin/python -m pytest -q -n 2

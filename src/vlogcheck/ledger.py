@@ -74,6 +74,8 @@ class Term(NamedTuple):
             return f"{'' if self.exact else '≈ '}{format_bytes(round(middle))} per {what}"
         if self.unit == "ratio":
             return f"{float(middle):.4g}"
+        if self.unit == "requests" and self.key.startswith("max_num_seqs"):
+            return f"{int(middle):,} requests"
         if self.unit == "requests":
             return f"{float(middle):,.2f}x"
         if self.unit == "tokens per block":
