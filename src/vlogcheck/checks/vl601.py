@@ -20,33 +20,8 @@ from vlogcheck.startup import Startup
 
 @check("the longest request is not the one asked for", Severity.WARNING)
 def max_model_len_changed(startup: Startup) -> Iterator[Finding]:
-    """Flag a length that was fitted, clamped, overridden, or differs from the arguments."""
-    fitted = next((r for r in reversed(startup.all(AutoFit)) if r.max_model_len is not None), None)
-    clamp = startup.last(DraftLengthClamp)
+    """Flag a length that was forced beyond the model's, or that differs from the arguments."""
     beyond = next((r for r in startup.all(MaxModelLenTooLarge) if r.level == "WARNING"), None)
-    if fitted is not None and fitted.max_model_len is not None:
-        kept = 100 * fitted.max_model_len / fitted.original_max_model_len
-        yield Finding(
-            f"the context was fitted to the KV cache: {fitted.max_model_len:,} of {fitted.original_max_model_len:,}"
-            " tokens",
-            line=fitted.line,
-            expected=f"{fitted.original_max_model_len:,} tokens: the model's own length",
-            observed=f"{fitted.max_model_len:,} tokens ({kept:.0f} %)"
-            + (f", with {fitted.available_gib} GiB for the KV cache" if fitted.available_gib is not None else ""),
-            remedy=f"one request of that length fits; for N at once state --max-model-len {fitted.max_model_len} ÷"
-            " N, such as"
-            f" {max(fitted.max_model_len // 4, 1)} for 4",
-            fix={"max_model_len": fitted.max_model_len},
-        )
-    if clamp is not None:
-        yield Finding(
-            f"the drafter's context limits requests to {clamp.draft_max_model_len:,} tokens",
-            line=clamp.line,
-            expected=f"{clamp.target_max_model_len:,} tokens",
-            observed=f"{clamp.draft_max_model_len:,} tokens",
-            remedy=f"a drafter with a context of {clamp.target_max_model_len:,} tokens, or requests within"
-            f" {clamp.draft_max_model_len:,}",
-        )
     if beyond is not None:
         yield Finding(
             f"{beyond.max_model_len:,} tokens were forced on a model made for {beyond.derived_max_model_len}",
@@ -55,7 +30,7 @@ def max_model_len_changed(startup: Startup) -> Iterator[Finding]:
             observed=f"{beyond.max_model_len:,} tokens",
             remedy=f"--max-model-len {beyond.derived_max_model_len}: beyond it the model's answers are undefined",
         )
-    if fitted is None and clamp is None:
+    if startup.last(AutoFit) is None and startup.last(DraftLengthClamp) is None:  # what VL311 is about
         yield from _differs(startup)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vlogcheck.checks._options import asked, resolved
-from vlogcheck.records import DtypeCast, WeightsLoaded
+from vlogcheck.records import DtypeCast
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.startup import Startup
 
@@ -18,22 +18,18 @@ def dtype_changed(startup: Startup) -> Iterator[Finding]:
     cast = startup.last(DtypeCast)
     if cast is not None:
         before, after = _BYTES.get(cast.from_dtype), _BYTES.get(cast.to_dtype)
-        grows = before is not None and after is not None and after > before
-        factor = f"{after / before:g} times" if before and after and before != after else "the same as"
-        loaded = sum(r.gib for r in startup.engines[0].all(WeightsLoaded)) if startup.engines else 0
-        effect = f"weights and an automatic KV cache take {factor} the checkpoint's bytes"
-        if grows and loaded and before and after:
-            effect += f": {loaded * before / after:.2f} GiB of the {loaded:.2f} GiB loaded would do"
+        if before and after and after > before:
+            return  # served in float32: VL205
+        same = before == after
         yield Finding(
             f"the checkpoint is {cast.from_dtype}, the engine computes in {cast.to_dtype}",
             line=cast.line,
             expected=cast.from_dtype,
             observed=cast.to_dtype,
-            remedy=f"--dtype {cast.from_dtype} if that was not meant"
-            + ("" if grows else f"; {before or '?'} bytes per element become {after or '?'}"),
-            explanation=effect,
-            fix={"dtype": cast.from_dtype},
-            severity=Severity.WARNING if grows else None,
+            remedy=f"nothing for the memory: {after or '?'} bytes per element either way"
+            if same
+            else f"plan with {after or '?'} bytes per element, not the {before or '?'} of the files on disk",
+            explanation="cards below compute capability 8.0 have no bfloat16" if cast.to_dtype == "float16" else "",
         )
         return
     stated, used = asked(startup, "dtype"), resolved(startup, "dtype")

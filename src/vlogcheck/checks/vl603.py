@@ -1,4 +1,4 @@
-"""VL603: the KV cache is stored in another type than asked for."""
+"""VL603: the KV cache is quantised, and nobody asked for it."""
 
 from __future__ import annotations
 
@@ -9,54 +9,26 @@ from vlogcheck.records import KVCacheDtype
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.startup import Startup
 
-_ALIASES = {"fp8_e4m3": "fp8", "fp8_inc": "fp8", "half": "float16"}
 
-
-@check("the KV cache is stored in another type than asked for", Severity.WARNING)
-def kv_cache_dtype_changed(startup: Startup) -> Iterator[Finding]:
-    """Compare `--kv-cache-dtype` with the banner and with the line about quantised KV caches."""
-    stated = asked(startup, "kv_cache_dtype")
-    config = startup.config
-    line = startup.last(KVCacheDtype)
-    used = line.kv_cache_dtype if line is not None else (config.kv_cache_dtype if config is not None else None)
-    at = line.line if line is not None else (config.line if config is not None else None)
-    if used is None:
+@check("the KV cache is stored in 8 bits or less, and nobody asked for it", Severity.NOTE)
+def kv_cache_quantised_unasked(startup: Startup) -> Iterator[Finding]:
+    """Flag a quantised KV cache that the checkpoint or the platform chose."""
+    stated, config, said = asked(startup, "kv_cache_dtype"), startup.config, startup.last(KVCacheDtype)
+    if not startup.args or (isinstance(stated, str) and stated != "auto") or config is None:
         return
-    if isinstance(stated, str) and stated != "auto":
-        if _plain(stated) == _plain(used):
-            return
-        yield Finding(
-            f"a KV cache of type {stated} was asked for, {used} is used",
-            line=at,
-            expected=f"{stated} ({_bytes(stated)} bytes per element)",
-            observed=f"{used} ({_bytes(used)} bytes per element)",
-            remedy=f"multiply the planned bytes per token by {_ratio(stated, used)}, or choose an attention back"
-            " end that stores"
-            f" {stated}",
-            fix={"kv_cache_dtype": used},
-        )
-    elif used != "auto" and startup.args and _bytes(used) == "1":
-        yield Finding(
-            f"the KV cache is stored as {used}, which nobody asked for",
-            line=at,
-            expected="auto: the type of the model",
-            observed=f"{used} (the checkpoint or the platform chose it)",
-            remedy="half the bytes per token of a 16-bit plan; check the answers where the checkpoint has no scales",
-            fix={"kv_cache_dtype": used},
-            severity=Severity.NOTE,
-        )
-
-
-def _plain(name: str) -> str:
-    name = name.removeprefix("torch.")
-    return _ALIASES.get(name, name)
-
-
-def _bytes(name: str) -> str:
-    if "8" in name and "16" not in name:
-        return "1"
-    return "4" if "32" in name else "2"
-
-
-def _ratio(stated: str, used: str) -> str:
-    return f"{int(_bytes(used)) / int(_bytes(stated)):g}"
+    used, line = config.kv_cache_dtype, config.line
+    if used in (None, "auto") and said is not None:
+        used, line = said.kv_cache_dtype, said.line
+    if used is None or not any(word in used for word in ("fp8", "int8", "fp4", "int4")):
+        return
+    bits = 4 if "4_" in used or used.endswith("4") else 8
+    bits = 8 if used.startswith("fp8") else bits
+    yield Finding(
+        f"the KV cache is stored as {used}, which nobody asked for",
+        line=line,
+        expected="auto: the type of the model",
+        observed=f"{used}, chosen by the checkpoint or the platform",
+        remedy=f"divide the bytes per token of a 16-bit plan by {16 // bits}; --kv-cache-dtype auto cannot undo it, bfloat16 can;"
+        " check the answers where the checkpoint has no scales",
+        fix={"kv_cache_dtype": used},
+    )

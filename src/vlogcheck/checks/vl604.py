@@ -1,4 +1,4 @@
-"""VL604: the KV cache's block is larger than usual or than asked for."""
+"""VL604: a back end chose the KV cache's block size, or the one asked for is not used."""
 
 from __future__ import annotations
 
@@ -12,36 +12,23 @@ from vlogcheck.startup import Startup
 _USUAL = 16
 
 
-@check("vLLM chose the KV cache's block size", Severity.NOTE)
+@check("a back end chose the KV cache's block size, or the one asked for is not used", Severity.NOTE)
 def block_size_changed(startup: Startup) -> Iterator[Finding]:
-    """Flag a block size set by a back end or by the alignment with state pages."""
+    """Flag a block size set by an attention back end, and any that replaces `--block-size`."""
     stated = whole(asked(startup, "block_size"))
     hybrid, forced = startup.last(HybridBlockSize), startup.last(BlockSizeSet)
-    record = hybrid or forced
-    if record is None:
+    record = (hybrid if stated else None) or forced  # unasked, the block of a hybrid is VL309's
+    if record is None or record.block_size_tokens in (stated, _USUAL):
         return
     size = record.block_size_tokens
-    if size in (stated, _USUAL):
-        return
-    if hybrid is not None:
-        why = "so that an attention page covers a state page"
-        remedy = (
-            f"plan with requests of at least {size:,} tokens: a shorter one holds a whole block of {size:,} in"
-            " every group of"
-            " attention layers"
-        )
-    else:
-        backend = forced.backend if forced is not None else None
-        why = f"for {backend}" if backend else "by the attention back end"
-        remedy = (
-            f"each request wastes up to {size - 1:,} tokens of its last block: {256 * (size - 1):,} for 256 requests"
-        )
+    backend = record.backend if isinstance(record, BlockSizeSet) else None
     yield Finding(
-        f"the KV cache's block is {size:,} tokens, {why}",
+        f"the KV cache's block is {size:,} tokens" + (f", as {backend} needs it" if backend else ""),
         line=record.line,
         expected=f"{stated:,} tokens (--block-size)" if stated else f"{_USUAL} tokens, as usual",
         observed=f"{size:,} tokens",
-        remedy=remedy,
+        remedy=f"count each request up to the next {size:,} tokens: up to {size - 1:,} of its last block are lost,"
+        f" {256 * (size - 1):,} for 256 requests",
         fix={"block_size": size},
         severity=Severity.WARNING if stated else None,
     )

@@ -36,17 +36,13 @@ def batch_limits_defaulted(startup: Startup, context: Context) -> Iterator[Findi
     if not startup.args or whole(asked(startup, "max_num_seqs")) is not None:
         return
     printed = max((e.capacity.concurrency or 0 for e in context.observation.engines), default=0)
-    stated = next((r for r in startup.all(BudgetDefault) if r.max_num_seqs is not None), None)
-    limit = stated.max_num_seqs if stated is not None and stated.max_num_seqs else _SMALLEST_DEFAULT
-    if printed <= limit:
-        return
+    if printed <= _SMALLEST_DEFAULT or any(r.max_num_seqs for r in startup.all(BudgetDefault)):
+        return  # a default that is printed is as good as stated: VL402
     yield Finding(
         f"the KV cache holds {float(printed):,.2f} requests, and nobody set how many may run",
-        line=stated.line if stated is not None else asked_line(startup),
+        line=asked_line(startup),
         expected="--max-num-seqs stated",
-        observed=f"the default: {limit}"
-        if stated is not None
-        else "the default: 256, or 1,024 on cards of 70 GiB and more",
+        observed="the default: 256, or 1,024 on cards of 70 GiB and more",
         remedy=f"--max-num-seqs {int(printed)} uses the whole KV cache with requests of the longest length",
         fix={"max_num_seqs": int(printed)},
     )
