@@ -94,14 +94,18 @@ class Case:
             changed.append(replace(layer, spec=spec))
         return Variant(text, replace(self.layers, layers=tuple(changed)), self.settings)
 
-    def scaled(self, text: str, factor: Fraction) -> Variant | None:
-        """Return the ledger with the bytes of every attention layer multiplied; None where they are not whole then."""
+    def scaled(self, text: str, factor: Fraction) -> Variant:
+        """Return the ledger with the bytes of every attention layer multiplied."""
 
         def change(spec: LayerSpec) -> LayerSpec | None:
             content = spec.content_bytes * factor
             return replace(spec, content_bytes=int(content)) if content.denominator == 1 and content else None
 
-        return self.variant(text, change)
+        whole = self.variant(text, change)
+        if whole is not None:
+            return whole
+        # Not a whole number of bytes per layer: the sum over layers is divided, which is the same for the pool.
+        return Variant(text, self.layers, self.settings, memory=1 / factor, unit=factor)
 
     def replanned(self, text: str, plan: KVPlan) -> Variant | None:
         """Return the ledger of another plan."""

@@ -116,9 +116,8 @@ def all_pipeline_stages(case: Case) -> Iterator[Variant | None]:
 def whole_model(case: Case) -> Iterator[Variant | None]:
     if case.pp > 1 and case.tp > 1 and not case.latent and not case.has_states:
         scaled = case.scaled("", Fraction(case.kv_heads, share(case.kv_heads, case.tp)))
-        if scaled is not None:
-            text = f"the whole model's figure: neither TP={case.tp} nor PP={case.pp} taken into account"
-            yield _one_stage(replace(case, layers=scaled.layers), text)
+        text = f"the whole model's figure: neither TP={case.tp} nor PP={case.pp} taken into account"
+        yield _one_stage(replace(case, layers=scaled.layers), text)
 
 
 @_mistake("the tensor-parallel share taken twice, or one rank's figure taken for the total")
