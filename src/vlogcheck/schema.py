@@ -61,6 +61,14 @@ class EngineModel(_Model):
     ranks: list[RankModel]
 
 
+class CurvePointModel(_Model):
+    """Requests of one length that the KV cache holds at once."""
+
+    context: int
+    low: float
+    high: float
+
+
 class StartupModel(_Model):
     """One start of one server."""
 
@@ -77,6 +85,8 @@ class StartupModel(_Model):
     phases: list[dict[str, Any]]
     ready: bool
     usable: bool
+    curve: list[CurvePointModel]
+    curve_unknown: Optional[str]  # noqa: UP045
     engines: list[EngineModel]
     records: dict[str, int]
 

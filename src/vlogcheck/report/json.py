@@ -54,6 +54,7 @@ def _startup(context: Context) -> dict[str, Any]:
         "usable": startup.usable,
         "model_config": context.model.origin if context.model is not None else None,
         "concurrency": _ceiling(context),
+        **_curve(context),
         "runtime": {
             "samples": runtime.samples,
             "peak_running": runtime.peak_running._asdict() if runtime.peak_running else None,
@@ -61,7 +62,7 @@ def _startup(context: Context) -> dict[str, Any]:
             "peak_usage": runtime.peak_usage._asdict() if runtime.peak_usage else None,
             "preemptions": runtime.preemptions,
         },
-        "engines": [_engine(engine) for engine in context.observation.engines],
+        "engines": [_engine(context, engine) for engine in context.observation.engines],
         "records": dict(startup.counts),
     }
 
@@ -88,10 +89,30 @@ def _ceiling(context: Context) -> dict[str, Any] | None:
     }
 
 
-def _engine(engine: EngineLedger) -> dict[str, Any]:
+def _curve(context: Context) -> dict[str, Any]:
+    from vlogcheck.curve import capacity_curve
+
+    curve = capacity_curve(context)
+    points = [{"context": p.context, "low": float(p.low), "high": float(p.high)} for p in curve.points]
+    return {"curve": points, "curve_unknown": curve.unknown or None}
+
+
+def _expected(context: Context, engine: EngineLedger) -> dict[str, Any] | None:
+    from vlogcheck.registry import Missing
+
+    if context.model is None:
+        return None
+    try:
+        return context.model.expected(context, engine).ledger.to_dict()
+    except Missing:
+        return None
+
+
+def _engine(context: Context, engine: EngineLedger) -> dict[str, Any]:
     return {
         "index": engine.engine.index,
         "ledger": engine.ledger.to_dict(),
+        "expected": _expected(context, engine),
         "ranks": [
             {
                 "name": rank.rank.name,

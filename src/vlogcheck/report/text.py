@@ -193,7 +193,39 @@ def _capacity(context: Context, engine: EngineLedger) -> list[str]:
         rows.append((term.label, value))
     if not rows:
         return []
-    return ["", *_rows(rows), *_ceiling(context, engine)]
+    rows += _expected(context, engine)
+    return ["", *_rows(rows), *_ceiling(context, engine), *_curve(context, engine)]
+
+
+def _expected(context: Context, engine: EngineLedger) -> list[tuple[str, str]]:
+    """Return the tokens the configuration gives, where there is one."""
+    if context.model is None:
+        return []
+    try:
+        planned = context.model.expected(context, engine).plan.tokens_interval
+    except Missing as missing:
+        return [("by configuration", str(missing))]
+    if planned is None:
+        return []
+    text = f"{planned.lo:,}" if planned.exact else f"{planned.lo:,} to {planned.hi:,}"
+    return [("by configuration", f"{text} tokens ({context.model.origin})")]
+
+
+def _curve(context: Context, engine: EngineLedger) -> list[str]:
+    """Return the row of requests by length, or why it is not known."""
+    from vlogcheck.curve import capacity_curve
+
+    if engine is not context.observation.engines[-1]:
+        return []
+    curve = capacity_curve(context)
+    if not curve.points:
+        return [f"  curve: {curve.unknown}"] if curve.unknown else []
+    points = ", ".join(f"{_short(point.context)} {float(point.low):,.2f}" for point in curve.points)
+    return [f"  curve: {points} (tokens per request, requests at once)"]
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens // 1024}k" if tokens >= 1024 and tokens % 1024 == 0 else f"{tokens:,}"
 
 
 def _ceiling(context: Context, engine: EngineLedger) -> list[str]:
