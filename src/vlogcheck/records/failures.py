@@ -271,7 +271,12 @@ class WorkerDied(Record):
             example="Worker proc VllmWorker-1 died unexpectedly (exit code: -9), shutting down executor.",
         ),
         Template(
-            "Worker proc {worker} died unexpectedly[[ (exit code: None)]], shutting down executor.",
+            "Worker proc {worker} died unexpectedly (exit code: None), shutting down executor.",
+            versions=">=0.26.0",
+            example="Worker proc VllmWorker-0 died unexpectedly (exit code: None), shutting down executor.",
+        ),
+        Template(
+            "Worker proc {worker} died unexpectedly, shutting down executor.",
             versions=">=0.8.5,<0.26.0",
             example="Worker proc VllmWorker-1 died unexpectedly, shutting down executor.",
         ),
