@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from vlogcheck.budget.model import ModelConfigError
-from vlogcheck.budget.pool import largest_length
 from vlogcheck.checks._kv import utilization_for
 from vlogcheck.checks._load import engine_of, per_engine, plan_of
 from vlogcheck.context import ConcurrencyCeiling, Context, ceiling
@@ -64,6 +62,8 @@ def longest_for(context: Context, limit: ConcurrencyCeiling, wanted: float) -> i
     plan = plan_of(context, engine_of(context))
     if plan is None or _holds(plan, low, per_engine(wanted, limit.engines)):
         return low
+    from vlogcheck.budget.pool import largest_length
+
     # A shorter max_model_len changes the layout itself (states kept per length): search over whole plans.
     each = per_engine(wanted, limit.engines)
     return largest_length(low, lambda length: _holds(plan, length, each)) or None
@@ -71,6 +71,8 @@ def longest_for(context: Context, limit: ConcurrencyCeiling, wanted: float) -> i
 
 def _holds(plan: ExpectedEngine, length: int, each: int) -> bool:
     """Whether the same memory, planned with this max_model_len, holds `each` requests of it."""
+    from vlogcheck.budget.model import ModelConfigError
+
     blocks = observed_blocks(plan)
     try:
         changed = plan.setup.plan(max_model_len=length)
@@ -123,6 +125,8 @@ def _other_ways(
 
 def _held(plan: ExpectedEngine, length: int, available: Interval | None = None, **changed: object) -> Fraction | None:
     """Return the requests of a length that fit with options changed."""
+    from vlogcheck.budget.model import ModelConfigError
+
     setup = plan.setup if available is None else plan.setup._replace(available=available)
     if setup.available is None:
         return None

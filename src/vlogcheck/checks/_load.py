@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-from vlogcheck.budget.pool import largest_length
 from vlogcheck.checks._kv import same_for_all
 from vlogcheck.context import Context, is_uniform
 from vlogcheck.expected import ExpectedEngine, observed_blocks
@@ -55,6 +54,8 @@ def average_tokens(context: Context, running: Fraction | int, usage_percent: flo
     if plan is not None and blocks is not None and plan.plan.pool is not None and plan.plan.max_model_len:
         if same_for_all(plan):
             return Average(max(int(blocks.lo * share * plan.plan.specs[0].spec.block_size), 1), True)
+        from vlogcheck.budget.pool import largest_length
+
         each = math.floor(blocks.lo * share)
         layout, longest = plan.plan.pool, plan.plan.max_model_len
         length = largest_length(longest, lambda n: layout.blocks_per_request(n) <= each)

@@ -76,13 +76,13 @@ def unquantised(model: ModelConfig) -> ModelConfig:
 
 
 def _expected(context: Context) -> ExpectedWeights:
+    model = context.model
+    if model is None:
+        raise Missing("no model configuration: give --model-config")
     from vlogcheck.budget.model import ModelConfigError
     from vlogcheck.budget.weights import estimate_weights
     from vlogcheck.deployment import environment_from_log, options_from_log
 
-    model = context.model
-    if model is None:
-        raise Missing("no model configuration: give --model-config")
     try:
         options = options_from_log(context.startup)
         env = environment_from_log(context.startup)

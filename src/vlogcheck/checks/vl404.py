@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from vlogcheck.budget.pool import largest_length
 from vlogcheck.checks._growth import longest_for
 from vlogcheck.checks._kv import Capacities, missing_memory
 from vlogcheck.checks._load import plan_of
@@ -86,6 +85,8 @@ def _shorter(context: Context, engine: EngineLedger, shown: Fraction, length: in
     if plan is not None and shown < 1:
         return longest_for(context, ConcurrencyCeiling(length, shown, shown, shown, shown, 1, None, None, ""), 1.0)
     if plan is not None:
+        from vlogcheck.budget.pool import largest_length
+
         blocks, layout = observed_blocks(plan), plan.plan.pool
         if blocks is None or layout is None:
             return None
