@@ -9,34 +9,53 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Union
 
 from vlogcheck.context import Context, LogFacts
-from vlogcheck.expect import Expectation
 from vlogcheck.expected import Model
-from vlogcheck.files import open_log
+from vlogcheck.files import LogFile, open_log
 from vlogcheck.registry import Check, Finding, Severity, Skipped, all_checks, run_checks
 from vlogcheck.scan import Parser
 from vlogcheck.startup import Collector, Startup
+from vlogcheck.wrappers import WIDEST, is_hard_wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vlogcheck._attached import Source
     from vlogcheck.budget.model import ModelConfig
+    from vlogcheck.expect import Expectation
     from vlogcheck.lines import LogLine
     from vlogcheck.template import Record
 
 __all__ = ["Inquiry", "Report", "check", "parse"]
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
+SNIFF = 1 << 16
+"""Bytes from which it is told whether a terminal cut every line."""
 KEEP_UNRECOGNISED = 200
 
 LogSource = Union[str, "os.PathLike[str]", bytes, IO[bytes]]
 """A path (`-` is standard input), the log's bytes, or a binary file."""
 
 
-def _open(source: LogSource) -> IO[bytes]:
+def _open(source: LogSource) -> LogFile:
     if isinstance(source, bytes):
-        return open_log(io.BytesIO(source))  # type: ignore[return-value]
-    return open_log(source)  # type: ignore[return-value, arg-type]
+        return open_log(io.BytesIO(source))
+    return open_log(source)  # type: ignore[arg-type]
+
+
+def _head(stream: LogFile) -> bytes:
+    """Read the beginning of a log."""
+    head = b""
+    while len(head) < SNIFF and (chunk := stream.read(CHUNK)):
+        head += chunk
+    return head
+
+
+def _wrapped_at(head: bytes) -> int | None:
+    """Return the column at which a terminal cut every line of a log, or None."""
+    lines = head[:SNIFF].split(b"\n")
+    if len(lines) > 1 and max(map(len, lines)) > 4 * WIDEST:  # wider than any terminal, whatever the characters
+        return None
+    return is_hard_wrapped([line.decode("utf-8", "replace") for line in lines[:-1] or lines])
 
 
 def parse(source: LogSource, *, on_unrecognised: Any = None) -> Iterator[Record]:
@@ -45,9 +64,11 @@ def parse(source: LogSource, *, on_unrecognised: Any = None) -> Iterator[Record]
     `source` is a path (also compressed, `-` for standard input), the bytes themselves or a binary file. Raises
     `LogFileError` for a file that cannot be read; log content never raises.
     """
-    parser = Parser(on_unrecognised=on_unrecognised)
     with _open(source) as stream:
-        while chunk := stream.read(CHUNK):
+        head = _head(stream)
+        parser = Parser(on_unrecognised=on_unrecognised, wrapped_at=_wrapped_at(head))
+        yield from parser.feed(head)
+        for chunk in stream.chunks(CHUNK):
             yield from parser.feed(chunk)
     yield from parser.close()
 
@@ -259,13 +280,15 @@ def read(log: LogSource | Sequence[LogSource]) -> LogFacts:
     truncated = False
     damage = None
     for source in sources:
-        path = source_name(source)
-        parser = Parser(on_unrecognised=note)
+        collector.path = source_name(source) if len(sources) > 1 else None
         with _open(source) as stream:
-            while chunk := stream.read(CHUNK):
-                _collect(collector, parser.feed(chunk), path if len(sources) > 1 else None)
-            damage = damage or getattr(stream, "damage", None)
-        _collect(collector, parser.close(), path if len(sources) > 1 else None)
+            head = _head(stream)
+            parser = Parser(on_unrecognised=note, wrapped_at=_wrapped_at(head), collector=collector)
+            parser.feed(head)
+            for chunk in stream.chunks(CHUNK):
+                parser.feed(chunk)
+            damage = damage or stream.damage
+        parser.close()
         lines += parser.lines
         unrecognised += parser.unrecognised
         truncated = parser.truncated
@@ -284,13 +307,6 @@ def facts_of(
     return LogFacts(
         path, lines, truncated, unrecognised, list(unrecognised_lines), damage, startups, judged(startups)
     )
-
-
-def _collect(collector: Collector, records: list[Record], path: str | None) -> None:
-    for record in records:
-        if path is not None:
-            record.__dict__["path"] = path
-        collector.add(record)
 
 
 def source_name(source: LogSource) -> str:

@@ -129,7 +129,12 @@ class LogFile(io.RawIOBase):
 
     def chunks(self, size: int = _CHUNK) -> Iterator[bytes]:
         """Give the whole rest in pieces of at most `size` bytes."""
-        while data := self.read(size):
+        while True:
+            self._fill()
+            data = self._pending[self._at : self._at + size] if self._at or len(self._pending) > size else self._pending
+            if not data:
+                return
+            self._at += len(data)
             yield data
 
     def fileno(self) -> int:

@@ -34,7 +34,7 @@ class LogLine(NamedTuple):
     """Whether the file ended in the middle of this line."""
 
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 # A process tag: `(EngineCore_DP0 pid=9)`, `(VllmWorker PP0_TP1 pid=9)`, `(VllmWorker rank=1 pid=9)`,
 # `(RayWorkerWrapper pid=31, ip=10.0.0.2)`; vllm/utils (0.4.2-0.30), logger.py (0.31 and later), Ray.
@@ -43,7 +43,7 @@ _TAG = (
     r"(?:, ip=(?P<{0}ip>[0-9a-fA-F.:]+))?\)"
 )
 _PLAIN_TAG = re.sub(r"\?P<\{0\}\w+>", "?:", _TAG)
-_PREFIX = re.compile(
+PREFIX = re.compile(
     rf"(?P<tags>(?:{_PLAIN_TAG}\s*)*)"
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) "
     r"(?:\[(?P<file>[\w./\-<>]+):(?P<lineno>\d+)\]|(?P<file0>[\w./\-]+\.py):(?P<lineno0>\d+)\]) ?"
@@ -61,10 +61,10 @@ class _Origin(NamedTuple):
 
 def strip_ansi(text: str) -> str:
     """Return the text without terminal escape sequences."""
-    return _ANSI.sub("", text) if "\x1b" in text else text
+    return ANSI.sub("", text) if "\x1b" in text else text
 
 
-def _origin(tags: str) -> _Origin:
+def origin_of(tags: str) -> _Origin:
     """Return who logged: the innermost (last) of nested tags."""
     match = _LAST_TAG.search(tags)
     if match is None:
@@ -85,9 +85,9 @@ class Splitter:
         self._tags: dict[str, _Origin] = {"": _Origin()}
 
     @property
-    def unfinished(self) -> bool:
-        """Whether a wrapper said that the last line goes on in the next one."""
-        return bool(self._partial)
+    def unfinished(self) -> int:
+        """How many lines a wrapper said go on in a later one."""
+        return len(self._partial)
 
     def split(self, number: int, raw: str, cut: bool = False) -> list[LogLine]:
         """Return the messages of one physical line, in order. Never raises."""
@@ -140,7 +140,7 @@ class Splitter:
         if fields is not None:
             lines.append(_structured(number, text, unwrapped, cut))
             return
-        match = _PREFIX.search(text)
+        match = PREFIX.search(text)
         if match is None:
             origin, message = self._untagged(text)
             if message:
@@ -151,7 +151,7 @@ class Splitter:
             if message.strip():
                 lines.append(LogLine(number, message, None, *origin, None, None, wrapper_time, container))
         while match is not None:
-            following = _PREFIX.search(text, match.end())
+            following = PREFIX.search(text, match.end())
             message = text[match.end() : following.start() if following else len(text)].rstrip()
             tags = match["tags"]
             origin = self._tags.get(tags) or self._remember(tags)
@@ -167,7 +167,7 @@ class Splitter:
     def _remember(self, tags: str) -> _Origin:
         if len(self._tags) > 4096:  # a log of many short-lived processes
             self._tags.clear()
-        origin = self._tags[tags] = _origin(tags)
+        origin = self._tags[tags] = origin_of(tags)
         return origin
 
     def _untagged(self, text: str) -> tuple[_Origin, str]:
@@ -202,7 +202,7 @@ def _structured(number: int, text: str, unwrapped: Unwrapped, cut: bool) -> LogL
 
     process = take("process")
     pid = take("pid")
-    origin = _origin(f"({process} pid={pid or 0})") if process else _Origin()
+    origin = origin_of(f"({process} pid={pid or 0})") if process else _Origin()
     file, lineno = take("file"), take("line")
     return LogLine(
         number,

@@ -43,8 +43,6 @@ _COMMENT = re.compile(r"\S {2,}# .*$")
 _CALM = ("INFO", "DEBUG")
 _DEEPEST = 3
 """How many messages that quote another message are opened, one inside the other."""
-SUSPICIOUS = ("GiB", "MiB", " GB", "KV cache", "blocks", " tokens", "out of memory", "OOM", "memory")
-"""What makes the scan look at a line that no template's literal is in (see `looks_like_memory`)."""
 
 
 def looks_like_memory(message: str) -> bool:
@@ -85,9 +83,13 @@ class Recogniser:
         self._pending: dict[tuple[Any, ...], _Pending] = {}
 
     @property
-    def unfinished(self) -> bool:
-        """Whether a message waits for its next line."""
-        return bool(self._pending)
+    def unfinished(self) -> int:
+        """How many messages wait for their next line."""
+        return len(self._pending)
+
+    def forget(self) -> None:
+        """Wait no more: the next lines are not coming."""
+        self._pending.clear()
 
     def candidates(self, message: str) -> list[Template]:
         """Return the templates whose literal stands in the message, in the order they are tried."""

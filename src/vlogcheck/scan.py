@@ -1,166 +1,249 @@
 """Scan: bytes in, records out. A push parser without I/O; files, pipes and follow mode are loops around it.
 
-One multi-pattern search over raw bytes finds the lines that can matter: those with a literal of some template, or with a
-word that makes a line look like a memory figure. Everything else is counted, never decoded.
+A multi-pattern search over raw bytes finds the lines that can matter: those with a literal of some template, or with a word
+that makes a line look like a memory figure. Everything else is counted, never decoded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from vlogcheck._anchors import SUSPICIOUS, Find, scan_anchors, scanner
 from vlogcheck.lines import LogLine, Splitter
-from vlogcheck.recognise import SUSPICIOUS, Recogniser, looks_like_memory
-from vlogcheck.template import Record
+from vlogcheck.recognise import Recogniser, looks_like_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from vlogcheck.startup import Collector
+    from vlogcheck.template import Record
 
 __all__ = ["Parser", "parse_lines"]
 
 MAX_LINE = 1 << 20
 """Bytes of one physical line handled at a time: a longer line is read in pieces of this size, so memory stays bounded."""
 
-_OPAQUE = ('"MESSAGE":[', '"MESSAGE" : [', '"MESSAGE": [')
-"""journald writes a message with escape sequences as an array of byte values: no literal can be found in it."""
+BLOCK = 1 << 18
+"""Bytes searched at a time: few enough to stay in the processor's cache from one pass of the search to the next."""
 
 _AFTER = 64
 """Lines after the first line of a multi-line message in which its continuation is looked for."""
+
+_HELD = 4096
+"""Lines of a hard-wrapped log put together at a time."""
+
+_REQUEST = r"(?:Received request|Added request|Finished request|Aborted request|Generated response) "
+_REQUEST_MESSAGE = re.compile(_REQUEST)
+_REQUEST_LINE = re.compile(
+    rb"(?:INFO|DEBUG) (?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d \[?[\w./\-]+:\d+\] " + _REQUEST.encode()
+)
+"""The request log (entrypoints/logger.py; engine/async_llm_engine.py in V0): it quotes prompts, which may speak of anything."""
+_ANOTHER = re.compile(rb"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:\d{4}-)?\d\d-\d\d ")
 
 
 class Parser:
     """Push parser: `feed` bytes in pieces of any size, get the records they complete; `close` gives the rest.
 
-    The records do not depend on how the bytes were cut. `dense` decodes every line instead of only those the scan finds
-    (for logs hard-wrapped by a terminal). After `close`: `lines` is the number of physical lines, `truncated` whether the
+    The records do not depend on how the bytes were cut. `wrapped_at` is the column at which a terminal cut every line (see
+    `wrappers.is_hard_wrapped`): then lines are joined again, and every line is decoded instead of only those the search finds.
+    With a `collector`, records go to it as they come, and metrics lines as mere figures where that is all it keeps of them;
+    `feed` and `close` then return nothing. After `close`: `lines` is the number of physical lines, `truncated` whether the
     last one had no newline, `unrecognised` the number of memory-looking messages no template knows; `on_unrecognised` is
     called with each.
     """
 
-    def __init__(self, *, on_unrecognised: Callable[[LogLine], None] | None = None, dense: bool = False) -> None:
+    def __init__(
+        self, *, on_unrecognised: Callable[[LogLine], None] | None = None, wrapped_at: int | None = None,
+        collector: Collector | None = None,
+    ) -> None:  # fmt: skip
         self.lines = 0
         self.truncated = False
         self.unrecognised = 0
         self._on_unrecognised = on_unrecognised
+        self._collector = collector
+        self._read_metrics = None
+        if collector is not None:
+            from vlogcheck._metrics_line import metrics_reader
+
+            self._read_metrics = metrics_reader()
         self._recogniser = Recogniser()
         self._splitter = Splitter()
-        self._find = None if dense else scanner(scan_anchors(self._recogniser))
+        self._width = wrapped_at
+        self._find: Find | None = None if wrapped_at else scanner(scan_anchors(self._recogniser.templates))
+        self._held: list[str] = []
+        self._records: list[Record] = []
         self._tail = bytearray()
         self._after = 0
         self._closed = False
 
     def feed(self, data: bytes) -> list[Record]:
         """Take the next bytes of the log; return the records they complete. Never raises for any content."""
-        records: list[Record] = []
-        end = data.rfind(b"\n")
-        if end < 0:
+        for start in range(0, len(data), BLOCK) if len(data) > BLOCK else (0,):
+            self._feed(data[start : start + BLOCK])
+        return self._taken()
+
+    def close(self) -> list[Record]:
+        """Return the records that the end of the log completes."""
+        if not self._closed:
+            self._closed = True
+            if self._tail:
+                self.truncated = True
+                self._last_line(bytes(self._tail))
+                self._tail.clear()
+            self._join(last=True)
+            self._give_up()
+        return self._taken()
+
+    def _taken(self) -> list[Record]:
+        records, self._records = self._records, []
+        return records
+
+    def _feed(self, data: bytes) -> None:
+        end = data.rfind(b"\n") + 1
+        if not end:
             self._tail += data
-            self._drain(records)
-            return records
+            self._drain()
+            return
         start = 0
         if self._tail:
             start = data.index(b"\n") + 1
             self._tail += data[:start]
+            self._drain()
             line = bytes(self._tail)
             self._tail.clear()
-            self._region(line, records)
-        if end >= start:
-            self._region(data[start : end + 1], records)
-        self._tail += data[end + 1 :]
-        self._drain(records)
-        return records
+            self._region(line, 0, len(line))
+        if end > start:
+            self._region(data, start, end)
+        self._tail += data[end:]
 
-    def close(self) -> list[Record]:
-        """Return the records that the end of the log completes."""
-        records: list[Record] = []
-        if self._closed:
-            return records
-        self._closed = True
-        if self._tail:
-            self.lines += 1
-            self.truncated = True
-            self._line(bytes(self._tail), self.lines, records, cut=True)
-            self._tail.clear()
-        for line in self._splitter.flush(self.lines):
-            self._message(line, records)
-        return records
-
-    def _drain(self, records: list[Record]) -> None:
+    def _drain(self) -> None:
         """Handle what has come of a line longer than any buffer should be."""
         while len(self._tail) > MAX_LINE:
             piece = bytes(self._tail[:MAX_LINE])
             del self._tail[:MAX_LINE]
-            if self._find is None or self._find(piece):
-                self._line(piece, self.lines + 1, records)
+            if self._find is None or self._after or self._find(piece):
+                self._text(self.lines + 1, piece.decode("utf-8", "replace"), False)
 
-    def _region(self, region: bytes, records: list[Record]) -> None:
-        """Handle whole lines."""
+    def _region(self, data: bytes, start: int, end: int) -> None:
+        """Handle the whole lines in `data[start:end]`."""
         if self._find is None:
-            for line in region.split(b"\n")[:-1]:
-                self.lines += 1
-                self._line(line, self.lines, records)
+            for line in data[start:end].split(b"\n")[:-1]:
+                self._hold(line)
             return
-        at = 0  # start of the first line not yet counted
-        for hit in self._find(region):
+        hits = self._find(data if end - start == len(data) else memoryview(data)[start:end])
+        at = start  # start of the first line not yet counted
+        for hit in hits:
+            hit += start
             if hit < at:
                 continue
             while self._after and at <= hit:
-                at = self._next_line(region, at, records)
+                at = self._next_line(data, at)
             if hit < at:
                 continue
-            start = region.rfind(b"\n", at, hit) + 1 or at
-            self.lines += region.count(b"\n", at, start)
-            at = self._next_line(region, start, records)
-        while self._after and at < len(region):
-            at = self._next_line(region, at, records)
-        self.lines += region.count(b"\n", at)
+            begin = data.rfind(b"\n", at, hit) + 1 or at
+            stop = data.index(b"\n", hit)
+            self.lines += data.count(b"\n", at, begin) + 1
+            at = stop + 1
+            line = data[begin:stop]
+            if not self._known(line, hit - begin):
+                self._line(line)
+        while self._after and at < end:
+            at = self._next_line(data, at)
+        self.lines += data.count(b"\n", at, end)
 
-    def _next_line(self, region: bytes, start: int, records: list[Record]) -> int:
+    def _next_line(self, data: bytes, start: int) -> int:
         """Handle the line at `start`; return where the next one begins."""
-        end = region.index(b"\n", start)
+        stop = data.index(b"\n", start)
         self.lines += 1
-        self._line(region[start:end], self.lines, records)
-        return end + 1
+        self._line(data[start:stop])
+        return stop + 1
 
-    def _line(self, raw: bytes, number: int, records: list[Record], cut: bool = False) -> None:
-        if len(raw) > MAX_LINE:
-            for at in range(0, len(raw), MAX_LINE):
-                self._line(raw[at : at + MAX_LINE], number, records, cut)
+    def _known(self, line: bytes, hit: int) -> bool:
+        """Deal with a line that needs no decoding: a metrics line where figures do, or one that quotes a request."""
+        if self._read_metrics is not None and (figures := self._read_metrics(line)) is not None:
+            return self._collector is not None and self._collector.add_figures(self.lines, figures)
+        quoted = max(line.find(b"request ", 0, 600), line.find(b"response ", 0, 600))
+        if quoted < 0:
+            return False
+        request = _REQUEST_LINE.search(line, 0, quoted + 9)
+        if request is None or request.start() > hit:
+            return False
+        # No other process wrote its message into the line behind it: that would bring its own `[file:line] `.
+        return line.find(b"] ", request.end()) < 0 or _ANOTHER.search(line, request.end()) is None
+
+    def _line(self, raw: bytes, cut: bool = False) -> None:
+        """Handle line number `self.lines`."""
+        self._text(self.lines, raw.decode("utf-8", "replace"), cut)
+
+    def _last_line(self, raw: bytes) -> None:
+        """Handle a line without a newline at the end of the log."""
+        if self._find is None:
+            self._hold(raw)
             return
-        for line in self._splitter.split(number, raw.decode("utf-8", "replace"), cut):
-            self._message(line, records)
-        if self._splitter.unfinished or self._recogniser.unfinished:
-            self._after = self._after - 1 if self._after else _AFTER
-        else:
-            self._after = 0
+        self.lines += 1
+        self._line(raw, cut=True)
 
-    def _message(self, line: LogLine, records: list[Record]) -> None:
+    def _hold(self, raw: bytes) -> None:
+        """Keep a line of a hard-wrapped log until the lines it goes on in are there."""
+        self.lines += 1
+        self._held.append(raw.decode("utf-8", "replace"))
+        if len(self._held) >= _HELD:
+            self._join()
+
+    def _join(self, last: bool = False) -> None:
+        """Put the pieces of cut lines together; the last line is kept while it may go on."""
+        if not self._held or self._width is None:
+            return
+        from vlogcheck.wrappers import rejoin
+
+        before = self.lines - len(self._held)
+        whole = list(rejoin(self._held, self._width))
+        kept = [] if last else self._held[whole[-1][0] :]
+        if len(kept) >= _HELD:
+            kept = []
+        for index, text in whole if not kept else whole[:-1]:
+            self._text(before + index + 1, text, last and self.truncated and index == whole[-1][0])
+        self._held = kept
+
+    def _text(self, number: int, text: str, cut: bool) -> None:
+        waiting = self._recogniser.unfinished + self._splitter.unfinished
+        for line in self._splitter.split(number, text, cut):
+            self._message(line)
+        still = self._recogniser.unfinished + self._splitter.unfinished
+        if not still:
+            self._after = 0
+        elif still > waiting:
+            self._after = _AFTER
+        else:
+            self._after -= 1
+            if not self._after:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        """Handle what waits for a continuation that does not come."""
+        self._after = 0
+        for line in self._splitter.flush(self.lines):
+            self._message(line)
+        self._recogniser.forget()
+
+    def _message(self, line: LogLine) -> None:
         record = self._recogniser.recognise(line)
         if record is not None:
-            records.append(record)
-        elif not self._recogniser.unfinished and looks_like_memory(line.message):
+            if self._collector is not None:
+                self._collector.add(record)
+            else:
+                self._records.append(record)
+        elif not self._recogniser.unfinished and _worth_telling(line.message):
             self.unrecognised += 1
             if self._on_unrecognised is not None:
                 self._on_unrecognised(line)
 
 
-def scan_anchors(recogniser: Recogniser) -> list[bytes]:
-    """Return the literals whose presence makes a line worth decoding, without those that hold another one."""
-    wanted = {anchor for template in recogniser.templates for anchor in template.anchors} | {*SUSPICIOUS, *_OPAQUE}
-    kept: list[str] = []
-    for anchor in sorted(wanted, key=len):
-        if not any(shorter in anchor for shorter in kept):
-            kept.append(anchor)
-    return [anchor.encode() for anchor in kept]
-
-
-def scanner(anchors: list[bytes]) -> Callable[[bytes], Iterable[int]]:
-    """Return a function from bytes to the offsets of anchors in them, in order."""
-    try:
-        from ahocorasick_rs import BytesAhoCorasick, MatchKind
-    except ImportError:  # no wheel for this platform: the standard library does it, slower
-        pattern = re.compile(b"|".join(re.escape(anchor) for anchor in sorted(anchors, key=len, reverse=True)))
-        return lambda data: [match.start() for match in pattern.finditer(data)]
-    automaton = BytesAhoCorasick(anchors, matchkind=MatchKind.LeftmostFirst)
-    return lambda data: [hit[1] for hit in automaton.find_matches_as_indexes(data)]
+def _worth_telling(message: str) -> bool:
+    """Whether to report a message no template knows. Does not depend on which of the other anchors its line happens to hold."""
+    suspicious = any(word in message for word in SUSPICIOUS) and looks_like_memory(message)
+    return suspicious and _REQUEST_MESSAGE.match(message) is None
 
 
 def parse_lines(lines: Iterable[str | bytes], **options: Any) -> Iterator[Record]:

@@ -7,8 +7,7 @@ servers writing to one file). Holds no line of the log, only records, and a boun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from vlogcheck.records import (
     DeviceBlocks,
@@ -36,6 +35,11 @@ from vlogcheck.records import (
 )
 from vlogcheck.runtime import RunTime, Sample
 from vlogcheck.template import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from vlogcheck._metrics_line import Figures
 
 __all__ = ["PHASES", "Collector", "Engine", "Moment", "Phase", "Rank", "Startup"]
 
@@ -247,6 +251,13 @@ class Startup:
         self._mark(record)
         self.engine_of(record).add(record)
 
+    def add_figures(self, line: int, figures: Figures) -> None:
+        """Take a metrics line as mere figures: the same as `add` of its record."""
+        self.counts["EngineStats"] = self.counts.get("EngineStats", 0) + 1
+        self.last_line = max(self.last_line, line)
+        sample = Sample(line, figures.time, figures.running, figures.waiting, figures.usage)
+        self.runtime.add_sample(sample, figures.preemptions, figures.engine)
+
     def engine_of(self, record: Record) -> Engine:
         """Return the engine a record belongs to; the first one where nothing says which."""
         match = _DP.search(record.process or "")
@@ -376,10 +387,34 @@ class Collector:
 
     def __init__(self) -> None:
         self.startups: list[Startup] = []
+        self.path: str | None = None
+        """The file of a set of several that the next records stand in."""
         self._open: dict[str | None, list[Startup]] = {}
+        self._serving: dict[int | None, Startup] = {}
+        """Where the metrics lines of a process id went, as long as nothing but metrics lines came since."""
 
     def add(self, record: Record) -> Startup:
         """Take the next record; return the start-up it belongs to."""
+        if self.path is not None:
+            record.__dict__["path"] = self.path
+        startup = self._place(record)
+        startup.add(record)
+        if not isinstance(record, EngineStats):
+            self._serving.clear()
+        elif record.container is None:
+            self._serving[record.pid] = startup
+        return startup
+
+    def add_figures(self, line: int, figures: Figures) -> bool:
+        """Take a metrics line without wrapper as mere figures; False when only its record tells where it belongs."""
+        startup = self._serving.get(figures.pid)
+        if startup is None:
+            return False
+        startup.add_figures(line, figures)
+        return True
+
+    def _place(self, record: Record) -> Startup:
+        """Return the start-up a record belongs to, a new one if need be."""
         running = self._open.setdefault(record.container, [])
         if not running and isinstance(record, _FROM_OUTSIDE) and self.startups:
             # The container runtime or the kernel speaks of the container, not from inside it.
@@ -390,7 +425,6 @@ class Collector:
             self.startups.append(startup)
             running.append(startup)
             del running[:-4]  # more servers at once in one file without any tag cannot be told apart anyway
-        startup.add(record)
         return startup
 
     def extend(self, records: Iterable[Record]) -> None:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from . import _formats, _json, _named, _times
 from ._base import LEADING_ESC, UVICORN, VLLM_START, Family, Layer, State
-from ._hardwrap import is_hard_wrapped, rejoin
+from ._hardwrap import WIDEST, is_hard_wrapped, rejoin
 from ._learned import Heads, column
 from ._named import without_ray_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Unwrapped", "Unwrapper", "is_hard_wrapped", "rejoin"]
+__all__ = ["VLLM_START", "WIDEST", "Unwrapped", "Unwrapper", "is_hard_wrapped", "rejoin"]
 
 _MAX_LAYERS = 8
 

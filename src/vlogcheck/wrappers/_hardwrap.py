@@ -11,7 +11,7 @@ from ._base import VLLM_PREFIX, VLLM_START
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_NARROWEST, _WIDEST = 40, 400
+_NARROWEST, WIDEST = 40, 400
 _FEWEST = 3
 _SAMPLE = 2000
 
@@ -49,7 +49,7 @@ def is_hard_wrapped(lines: Sequence[str]) -> int | None:
     if not counts:
         return None
     width = max(counts)
-    if not (_NARROWEST <= width <= _WIDEST and counts[width] >= _FEWEST):
+    if not (_NARROWEST <= width <= WIDEST and counts[width] >= _FEWEST):
         return None
     full = [
         number
