@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from vlogcheck._lazy import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["between", "duration", "elapsed"]
 
-_SHORT = re.compile(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
-_FULL = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
+_SHORT = pattern(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
+_FULL = pattern(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
 
 
 def _read(text: str | None) -> tuple[bool, datetime] | None:

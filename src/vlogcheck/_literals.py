@@ -12,6 +12,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from vlogcheck._lazy import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -75,7 +77,7 @@ def read_arguments(text: str) -> dict[str, Any] | None:
     return {_key(key): read_literal(value, 1) for key, value in pairs}
 
 
-_CALL = re.compile(r"[A-Za-z_][\w.]*\(")
+_CALL = pattern(r"[A-Za-z_][\w.]*\(")
 _CONFIG = "VllmConfig("
 
 

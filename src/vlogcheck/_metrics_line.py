@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from vlogcheck._anchors import METRICS
 from vlogcheck.lines import ANSI, PREFIX, origin_of
 from vlogcheck.records import EngineStats
 from vlogcheck.wrappers import VLLM_START
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Figures", "metrics_reader"]
 
-_METRICS = METRICS.encode()
 _PRINTABLE = bytes(range(0x20, 0x7F))
 
 
@@ -45,15 +43,11 @@ def metrics_reader() -> Callable[[bytes], Figures | None]:
     """Return a function from a physical line to its figures; None for a line that must be read the long way."""
     start = _bytes(VLLM_START).match
     without_colour = _bytes(ANSI).sub
-    wordings = []
-    for template in EngineStats.templates:
-        (message,) = template.lines()
-        pattern = _bytes(PREFIX, f"(?P<message>{message.pattern})")
-        wordings.append(pattern.fullmatch)
+    wordings = [_bytes(PREFIX, f"(?P<message>{t.lines()[0].pattern})").fullmatch for t in EngineStats.templates]
     pids: dict[bytes, int | None] = {}
 
     def read(raw: bytes) -> Figures | None:
-        if _METRICS not in raw or not start(raw):
+        if not start(raw):
             return None
         if b"\x1b" in raw:
             raw = without_colour(b"", raw)

@@ -6,15 +6,17 @@ import os
 import re
 from typing import NamedTuple
 
+from vlogcheck._lazy import pattern
+
 __all__ = ["Rotation", "looks_like_log"]
 
-_COMPRESSED = re.compile(r"\.(?:gz|zst|zstd|xz|bz2)$")
-_EXTENSION = re.compile(r"\.(?:log|txt|out|err|json|jsonl)$")
+_COMPRESSED = pattern(r"\.(?:gz|zst|zstd|xz|bz2)$")
+_EXTENSION = pattern(r"\.(?:log|txt|out|err|json|jsonl)$")
 _DATE = r"(?P<date>(?:19|20)\d\d-?[01]\d-?[0-3]\d(?:[T_\-. ]?[0-2]\d(?:[:\-_]?[0-5]\d){0,2}(?:[.,_]\d{1,9})?)?Z?)"
-_DATE_AT_END = re.compile(rf"[-._]{_DATE}$")
-_DATE_INSIDE = re.compile(rf"[-._]{_DATE}(?=\.(?:log|txt|out|err|json|jsonl)$)")
-_EPOCH_AT_END = re.compile(r"(?<=\.log)-(?P<date>1\d{9})$")
-_NUMBER = re.compile(r"\.(?P<number>\d{1,4}|old)$")
+_DATE_AT_END = pattern(rf"[-._]{_DATE}$")
+_DATE_INSIDE = pattern(rf"[-._]{_DATE}(?=\.(?:log|txt|out|err|json|jsonl)$)")
+_EPOCH_AT_END = pattern(r"(?<=\.log)-(?P<date>1\d{9})$")
+_NUMBER = pattern(r"\.(?P<number>\d{1,4}|old)$")
 
 
 class Rotation(NamedTuple):

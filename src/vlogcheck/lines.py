@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from vlogcheck._lazy import pattern
 from vlogcheck.wrappers import Unwrapped, Unwrapper
 
 __all__ = ["LogLine", "Splitter", "strip_ansi"]
@@ -34,7 +35,7 @@ class LogLine(NamedTuple):
     """Whether the file ended in the middle of this line."""
 
 
-ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+ANSI = pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 # A process tag: `(EngineCore_DP0 pid=9)`, `(VllmWorker PP0_TP1 pid=9)`, `(VllmWorker rank=1 pid=9)`,
 # `(RayWorkerWrapper pid=31, ip=10.0.0.2)`; vllm/utils (0.4.2-0.30), logger.py (0.31 and later), Ray.
@@ -43,14 +44,14 @@ _TAG = (
     r"(?:, ip=(?P<{0}ip>[0-9a-fA-F.:]+))?\)"
 )
 _PLAIN_TAG = re.sub(r"\?P<\{0\}\w+>", "?:", _TAG)
-PREFIX = re.compile(
+PREFIX = pattern(
     rf"(?P<tags>(?:{_PLAIN_TAG}\s*)*)"
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) "
     r"(?:\[(?P<file>[\w./\-<>]+):(?P<lineno>\d+)\]|(?P<file0>[\w./\-]+\.py):(?P<lineno0>\d+)\]) ?"
 )
-_TAGS = re.compile(rf"(?:{_PLAIN_TAG}\s*)+")
-_LAST_TAG = re.compile(_TAG.format("") + r"\s*$")
-_RANK = re.compile(r"TP(\d+)")
+_TAGS = pattern(rf"(?:{_PLAIN_TAG}\s*)+")
+_LAST_TAG = pattern(_TAG.format("") + r"\s*$")
+_RANK = pattern(r"TP(\d+)")
 
 
 class _Origin(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from vlogcheck._lazy import pattern
 from vlogcheck.template import Record, Template, all_records
 
 if TYPE_CHECKING:
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Recogniser", "looks_like_memory"]
 
-_RAISED = re.compile(
+_RAISED = pattern(
     r"\W*(?:(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt)(?:\([\w.]+\))?: |(?:Value|Assertion) error, )"
 )
 """An error's class in front of its text; pydantic repeats the text of a validator's error in its own words."""
-_MEMORY = re.compile(
+_MEMORY = pattern(
     r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b(?!/s)|[Oo]ut of memory|\bOOM\b|\bmemory\b",
     re.IGNORECASE,
 )
-_NO_MESSAGE = re.compile(
+_NO_MESSAGE = pattern(
     r"\s*(?:"
     r"raise [A-Z]|return |assert |yield |await |del |import |from [\w.]+ import |@\w|(?:async )?def \w|class [A-Z]\w*[(:]"
     r"|(?:if|elif|while|with|for|except) .*:\s*$"  # statements
@@ -39,7 +40,7 @@ _NO_MESSAGE = re.compile(
     r")"
 )
 """Lines that stand in logs beside messages: source lines of tracebacks, tables, commands."""
-_COMMENT = re.compile(r"\S {2,}# .*$")
+_COMMENT = pattern(r"\S {2,}# .*$")
 _CALM = ("INFO", "DEBUG")
 _DEEPEST = 3
 """How many messages that quote another message are opened, one inside the other."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from vlogcheck._anchors import SUSPICIOUS, Find, scan_anchors, scanner
+from vlogcheck._anchors import METRICS, SUSPICIOUS, Find, scan_anchors, scanner
+from vlogcheck._lazy import pattern
 from vlogcheck.lines import LogLine, Splitter
 from vlogcheck.recognise import Recogniser, looks_like_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from vlogcheck._metrics_line import Figures
     from vlogcheck.startup import Collector
     from vlogcheck.template import Record
 
@@ -30,12 +32,14 @@ BLOCK = 1 << 18
 _AFTER = 64
 """Lines after the first line of a multi-line message in which its continuation is looked for."""
 
+METRICS_MARK = METRICS.encode()
+
 _HELD = 4096
 """Lines of a hard-wrapped log put together at a time."""
 
 _REQUEST = r"(?:Received request|Added request|Finished request|Aborted request|Generated response) "
-_REQUEST_MESSAGE = re.compile(_REQUEST)
-_REQUEST_LINE = re.compile(
+_REQUEST_MESSAGE = pattern(_REQUEST)
+_REQUEST_LINE = pattern(
     rb"(?:INFO|DEBUG) (?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d \[?[\w./\-]+:\d+\] " + _REQUEST.encode()
 )
 """The request log (entrypoints/logger.py; engine/async_llm_engine.py in V0): it quotes prompts, which may speak of anything."""
@@ -62,11 +66,7 @@ class Parser:
         self.unrecognised = 0
         self._on_unrecognised = on_unrecognised
         self._collector = collector
-        self._read_metrics = None
-        if collector is not None:
-            from vlogcheck._metrics_line import metrics_reader
-
-            self._read_metrics = metrics_reader()
+        self._read_metrics: Callable[[bytes], Figures | None] | None = None
         self._recogniser = Recogniser()
         self._splitter = Splitter()
         self._width = wrapped_at
@@ -161,8 +161,13 @@ class Parser:
 
     def _known(self, line: bytes, hit: int) -> bool:
         """Deal with a line that needs no decoding: a metrics line where figures do, or one that quotes a request."""
-        if self._read_metrics is not None and (figures := self._read_metrics(line)) is not None:
-            return self._collector is not None and self._collector.add_figures(self.lines, figures)
+        if self._collector is not None and METRICS_MARK in line:
+            if self._read_metrics is None:
+                from vlogcheck._metrics_line import metrics_reader
+
+                self._read_metrics = metrics_reader()
+            figures = self._read_metrics(line)
+            return figures is not None and self._collector.add_figures(self.lines, figures)
         quoted = max(line.find(b"request ", 0, 600), line.find(b"response ", 0, 600))
         if quoted < 0:
             return False

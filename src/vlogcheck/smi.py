@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck._attached import AttachedFileError, Source, read_attached
+from vlogcheck._lazy import pattern
 from vlogcheck.units import GIB, MIB, Interval, decimal_interval
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def _mib(text: str) -> Interval:
     return decimal_interval(text, MIB)
 
 
-_CARD = re.compile(r"\|\s+(\d+)\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*[0-9A-Fa-f]{4,8}:")
-_MEMORY = re.compile(r"\|\s*(\d+)\s*MiB\s*/\s*(\d+)\s*MiB")
-_SLICE = re.compile(r"\|\s*(\d+)\s+(\d+)\s+\d+\s+\d+\s*\|\s*(\d+)\s*MiB\s*/\s*(\d+)\s*MiB")
-_PROCESS = re.compile(r"\|\s+(\d+)\s+\S+\s+\S+\s+(\d+)\s+\S+\s+(\S.*?)\s+(\d+)\s*MiB\s*\|")
+_CARD = pattern(r"\|\s+(\d+)\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*[0-9A-Fa-f]{4,8}:")
+_MEMORY = pattern(r"\|\s*(\d+)\s*MiB\s*/\s*(\d+)\s*MiB")
+_SLICE = pattern(r"\|\s*(\d+)\s+(\d+)\s+\d+\s+\d+\s*\|\s*(\d+)\s*MiB\s*/\s*(\d+)\s*MiB")
+_PROCESS = pattern(r"\|\s+(\d+)\s+\S+\s+\S+\s+(\d+)\s+\S+\s+(\S.*?)\s+(\d+)\s*MiB\s*\|")
 
 
 def _nvidia_table(text: str) -> Iterator[Card]:
@@ -108,7 +109,7 @@ def _processes(text: str) -> Iterator[CardProcess]:
             yield CardProcess(int(match[1]), int(match[2]), match[3], _mib(match[4]))
 
 
-_SIZED = re.compile(r"(-?\d+(?:\.\d+)?)\s*([KMGT]?i?B)?", re.IGNORECASE)
+_SIZED = pattern(r"(-?\d+(?:\.\d+)?)\s*([KMGT]?i?B)?", re.IGNORECASE)
 _UNITS = {"b": 1, "k": 1 << 10, "m": MIB, "g": GIB, "t": 1 << 40}
 
 
@@ -158,8 +159,8 @@ def _nvidia_csv(text: str) -> Iterator[Card]:
         yield Card(at, cell("name") or cell("gpu_name"), total, used, number)
 
 
-_VRAM = re.compile(r"VRAM Total (Used )?Memory \((\w+)\)", re.IGNORECASE)
-_VRAM_LINE = re.compile(
+_VRAM = pattern(r"VRAM Total (Used )?Memory \((\w+)\)", re.IGNORECASE)
+_VRAM_LINE = pattern(
     r"(?:GPU|HCU|DCU)\[(\d+)\]\s*:\s*VRAM Total (Used )?Memory \((\w+)\)\s*:\s*(\d+)", re.IGNORECASE
 )
 
@@ -209,9 +210,9 @@ def _rocm_json(text: str) -> Iterator[Card]:
     yield from _cards(found)
 
 
-_NPU = re.compile(r"\|\s*(\d+)\s+(\S+)\s*\|\s*(?:OK|Warning|Alarm|Critical|UNKNOWN|NA)\s*\|", re.IGNORECASE)
-_CHIP = re.compile(r"\|\s*\d+(?:\s+\d+)?\s*\|\s*[0-9A-Fa-f]{4}:[^|]*\|([^|]*)\|")
-_PAIR = re.compile(r"(\d+)\s*/\s*(\d+)")
+_NPU = pattern(r"\|\s*(\d+)\s+(\S+)\s*\|\s*(?:OK|Warning|Alarm|Critical|UNKNOWN|NA)\s*\|", re.IGNORECASE)
+_CHIP = pattern(r"\|\s*\d+(?:\s+\d+)?\s*\|\s*[0-9A-Fa-f]{4}:[^|]*\|([^|]*)\|")
+_PAIR = pattern(r"(\d+)\s*/\s*(\d+)")
 
 
 def _npu(text: str) -> Iterator[Card]:

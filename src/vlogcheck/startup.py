@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from vlogcheck._lazy import pattern
 from vlogcheck.records import (
     DeviceBlocks,
     EngineConfig,
@@ -80,7 +81,7 @@ _RANK_RECORDS = (WeightsLoaded, WeightsRead, KVCacheMemory, MemoryProfile, Memor
 _REFUSALS = (FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory)
 _FROM_OUTSIDE = (ProcessKilled, OOMKilled)
 _NEVER_STARTED = (EngineInitFailed, *_REFUSALS)
-_DP = re.compile(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d+)")
+_DP = pattern(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d+)")
 
 
 class Phase(NamedTuple):

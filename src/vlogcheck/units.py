@@ -7,8 +7,9 @@ label said.
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
+
+from vlogcheck._lazy import pattern
 
 __all__ = [
     "GIB",
@@ -43,8 +44,8 @@ _UNITS = {
     "tib": 1 << 40,
     "tb": 10**12,
 }
-_SIZE = re.compile(r"\s*([+-]?)(\d[\d,_]*)(?:\.(\d+))?\s*([A-Za-z]*)\s*")
-_DECIMAL = re.compile(r"([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
+_SIZE = pattern(r"\s*([+-]?)(\d[\d,_]*)(?:\.(\d+))?\s*([A-Za-z]*)\s*")
+_DECIMAL = pattern(r"([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 
 
 class SizeError(ValueError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from vlogcheck._lazy import pattern
+
 #: (part of the name, compute capability ×10, nominal memory in bytes); the first that occurs in the name counts.
 _CARDS = (
     ("gb300", 103, 288 << 30), ("b300", 103, 288 << 30), ("gb200", 100, 186 << 30), ("b200", 100, 178 << 30),
@@ -17,9 +19,9 @@ _CARDS = (
     ("pro 6000", 120, 96 << 30), ("gb10", 121, 120 << 30), ("spark", 121, 120 << 30), ("thor", 110, 122 << 30),
     ("v100", 70, 32 << 30), ("t4", 75, 16 << 30),
 )  # fmt: skip
-_CAPABILITY = re.compile(r"sm_?(\d{2,3})\b|\bcc\s*(\d{1,2})\.(\d)", re.IGNORECASE)
-_BYTES = re.compile(r"(\d{9,13})\s*B\b")
-_NOMINAL = re.compile(r"\b(\d{2,3})\s*G(?:i?B)\b", re.IGNORECASE)
+_CAPABILITY = pattern(r"sm_?(\d{2,3})\b|\bcc\s*(\d{1,2})\.(\d)", re.IGNORECASE)
+_BYTES = pattern(r"(\d{9,13})\s*B\b")
+_NOMINAL = pattern(r"\b(\d{2,3})\s*G(?:i?B)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
+
+from vlogcheck._lazy import pattern
 
 
 class FlagError(ValueError):
@@ -100,7 +101,7 @@ _KINDS = {
     ),
 }  # fmt: skip
 
-_NUMBER = re.compile(r"([+-]?\d+(?:_\d+)*(?:\.\d+)?)\s*([A-Za-z]*)")
+_NUMBER = pattern(r"([+-]?\d+(?:_\d+)*(?:\.\d+)?)\s*([A-Za-z]*)")
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _LARGEST = 2**60

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from vlogcheck._lazy import pattern
 from vlogcheck.context import LogFacts
 from vlogcheck.registry import Finding, Severity, check
 
-_FIGURE = re.compile(r"\d\s?(?:[KMGT]iB|[MG]B|tokens|blocks)\b")
+_FIGURE = pattern(r"\d\s?(?:[KMGT]iB|[MG]B|tokens|blocks)\b")
 
 
 @check("lines with memory figures that no wording knows", Severity.NOTE, per_log=True)

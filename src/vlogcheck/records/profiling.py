@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from vlogcheck._lazy import pattern
 from vlogcheck.template import Record, Size, Template, Word
 from vlogcheck.units import GiB
 
@@ -106,7 +106,7 @@ class ProfilingResult(Record):
     )
 
 
-_READING = re.compile(r"(\w+)=(-?\d+(?:\.\d+)?)GiB")
+_READING = pattern(r"(\w+)=(-?\d+(?:\.\d+)?)GiB")
 
 
 class MemorySnapshot(Record):

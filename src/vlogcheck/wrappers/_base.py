@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from vlogcheck._lazy import pattern
+
 Fields = Mapping[str, "str | int"]
 
 
@@ -61,13 +63,13 @@ _PREFIX = rf"{_LEVEL}(?:{ESC})* (?:{ESC})*\d\d-\d\d \d\d:\d\d:\d\d"
 VLLM_START = re.compile(rf"(?:{ESC})*(?:{_VLLM_TAG}|{_PREFIX})")
 """A line as vLLM itself begins it: process tag, or level and date."""
 
-VLLM_PREFIX = re.compile(rf"(?:(?:{ESC})*\([^()\r\n]{{1,80}}pid=\d+[^()\r\n]{{0,60}}\)(?:{ESC})* )*(?:{ESC})*{_PREFIX}")
+VLLM_PREFIX = pattern(rf"(?:(?:{ESC})*\([^()\r\n]{{1,80}}pid=\d+[^()\r\n]{{0,60}}\)(?:{ESC})* )*(?:{ESC})*{_PREFIX}")
 """vLLM's own prefix (process tags, level, date) anywhere in a line."""
 
 UVICORN = re.compile(r"(?=.{10})(?:TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL): {1,5}(?<=^.{10})")
 """Uvicorn's default prefix: the level and a colon, padded to ten columns. Part of every plain vLLM log."""
 
-LEADING_ESC = re.compile(rf"(?:{ESC})+")
+LEADING_ESC = pattern(rf"(?:{ESC})+")
 
 
 def clean(text: str) -> str:

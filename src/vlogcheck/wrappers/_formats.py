@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from vlogcheck._lazy import pattern
+
 from ._base import LETTERS, UVICORN, VLLM_START, Layer, Registration, State
 
 LEVELS = {
@@ -29,35 +31,35 @@ LEVELS = {
 
 _OPEN, _CLOSE = r"[\[(<]?", r"[\])>]?"
 _ANY_ESC = r"(?:\x1b\[[0-9;]*m)*"
-_TIME = re.compile(
+_TIME = pattern(
     rf"{_ANY_ESC}{_OPEN}(?P<time>\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?:Z| ?[+-]\d\d:?\d\d)?"
     rf"|\d\d[/-]\d\d[/-]\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d{{1,6}})?){_CLOSE}{_ANY_ESC}(?![\w:])"
 )
-_LEVEL = re.compile(
+_LEVEL = pattern(
     rf"{_ANY_ESC}{_OPEN}(?P<level>TRACE|DEBUG|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|CRIT(?:ICAL)?|FATAL"
     rf"|Debug|Info|Warn(?:ing)?|Error|Critical|Fatal|debug|info|notice|warn(?:ing)?|error|critical|fatal)"
     rf"(?: *[\])>])?{_ANY_ESC}(?!\w)"
 )
-_FILE = re.compile(rf"{_ANY_ESC}{_OPEN}(?P<file>[\w./\-]+\.(?:py|rs|cc|cpp|go)):(?P<line>\d+){_CLOSE}{_ANY_ESC}(?!\w)")
+_FILE = pattern(rf"{_ANY_ESC}{_OPEN}(?P<file>[\w./\-]+\.(?:py|rs|cc|cpp|go)):(?P<line>\d+){_CLOSE}{_ANY_ESC}(?!\w)")
 _COLON = rf"{_ANY_ESC}:{_ANY_ESC}"
-_FUNC = re.compile(
+_FUNC = pattern(
     rf"{_ANY_ESC}(?P<name>[A-Za-z_]\w*(?:\.\w+)*){_COLON}(?:[\w.]+|<\w+>){_COLON}(?P<line>\d+){_ANY_ESC}(?= [-|] )"
 )
-_NAME = re.compile(
+_NAME = pattern(
     rf"{_ANY_ESC}(?P<open>[\[(<])?(?P<name>vllm(?:_\w+)?(?:\.\w+)*|uvicorn(?:\.\w+)*|root|__main__|[a-z_]\w*(?:\.[A-Za-z_]\w*)+)"
     rf"(?P<close>[\])>])?{_ANY_ESC}(?= *[-|:\])] ?|[:\t]|(?P<weak> ))"
 )
-_PROCESS = re.compile(
+_PROCESS = pattern(
     r"[\[(](?:(?P<pid>\d{1,7})|(?P<process>Main(?:Process|Thread)|[A-Za-z]+(?:Process|Thread)-\d+))[\])](?!\w)"
 )
-_PID = re.compile(r"(?P<pid>\d{1,7})(?= [-|] )")
-_SEPARATOR = re.compile(r"(?: +[-–|:] ?| *[|:;,] ?| +|\t+)")
-_EXCEPTION = re.compile(r"(?:Error|Exception|Warning|Interrupt)$")
-_KLOG = re.compile(
+_PID = pattern(r"(?P<pid>\d{1,7})(?= [-|] )")
+_SEPARATOR = pattern(r"(?: +[-–|:] ?| *[|:;,] ?| +|\t+)")
+_EXCEPTION = pattern(r"(?:Error|Exception|Warning|Interrupt)$")
+_KLOG = pattern(
     r"(?P<level>[IWEFD])(?P<time>\d{4} \d\d:\d\d:\d\d\.\d{6}) +(?P<pid>\d+) (?P<file>[\w./\-]+):(?P<line>\d+)\] ?"
 )
 _KLOG_LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "D": "DEBUG"}
-_RUNTIME_TIME = re.compile(r"T.*[.,]\d{6}")
+_RUNTIME_TIME = pattern(r"T.*[.,]\d{6}")
 _MAX_FIELDS = 8
 
 
@@ -152,8 +154,8 @@ def _klog(text: str, state: State) -> Layer | None:
     return Layer(text[found.end() :], found["time"], fields=fields)
 
 
-_LOGFMT = re.compile(r"([A-Za-z_@][\w.\-]{0,40})=(?:\"((?:[^\"\\]|\\.)*)\"|([^\s\"]*))(?: |$)")
-_LOGFMT_START = re.compile(r"(?:time|ts|t|timestamp|level|lvl|severity|msg|message|logger|caller|at)=")
+_LOGFMT = pattern(r"([A-Za-z_@][\w.\-]{0,40})=(?:\"((?:[^\"\\]|\\.)*)\"|([^\s\"]*))(?: |$)")
+_LOGFMT_START = pattern(r"(?:time|ts|t|timestamp|level|lvl|severity|msg|message|logger|caller|at)=")
 
 
 def _logfmt(text: str, state: State) -> Layer | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from vlogcheck._lazy import pattern
 
 from ._base import UVICORN, VLLM_START, Fields, Layer, Registration, State, clean, without_newline
 from ._formats import level_name
@@ -40,13 +41,13 @@ _DOCKER_PIECE = 16384
 _MAX_DEPTH = 4
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_LONE_STRING = re.compile(rf"(?P<indent>[ \t]*)(?P<value>{_STRING})[ \t]*(?P<comma>,?)[ \t\r]*$")
-_PAIR = re.compile(
+_LONE_STRING = pattern(rf"(?P<indent>[ \t]*)(?P<value>{_STRING})[ \t]*(?P<comma>,?)[ \t\r]*$")
+_PAIR = pattern(
     r'[ \t]*"(?P<key>log|message|msg|MESSAGE|textPayload|text|data|line)"[ \t]*:[ \t]*'
     rf"\[?(?P<value>{_STRING})\]?[ \t]*,?[ \t\r]*$"
 )
-_CUT = re.compile(rf'"(?:log|message|msg|MESSAGE|textPayload)"\s*:\s*(?P<value>{_STRING})')
-_EXPORT = re.compile(r"[ \t]*MESSAGE=")
+_CUT = pattern(rf'"(?:log|message|msg|MESSAGE|textPayload)"\s*:\s*(?P<value>{_STRING})')
+_EXPORT = pattern(r"[ \t]*MESSAGE=")
 
 
 def _load(text: str) -> Any:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import csv
 import re
 
+from vlogcheck._lazy import pattern
+
 from ._base import VLLM_PREFIX, VLLM_START, Layer, State
 
-_WORD = re.compile(r"\s*(?:\[[^\[\]\r\n]{1,48}\]|<[^<>\r\n]{1,48}>|\{[^{}\r\n]{1,48}\})[ \t]*[:|]?[ \t]+$")
-_DIGITS = re.compile(r"\d+")
+_WORD = pattern(r"\s*(?:\[[^\[\]\r\n]{1,48}\]|<[^<>\r\n]{1,48}>|\{[^{}\r\n]{1,48}\})[ \t]*[:|]?[ \t]+$")
+_DIGITS = pattern(r"\d+")
 _LEVEL_WORDS = ("INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL")
 _MAX_HEAD = 200
 _MAX_HEADS = 16
 _MAX_CSV = 100_000
 # A progress bar, or a message another process was writing, is no wrapper.
-_NOT_A_HEAD = re.compile(r"[\r\n]|\d%|it/s|s/it")
+_NOT_A_HEAD = pattern(r"[\r\n]|\d%|it/s|s/it")
 
 
 class Heads:
@@ -30,8 +32,8 @@ class Heads:
 
     def take(self, text: str) -> Layer | None:
         """Take off a known head, or learn one. Only for lines that no family took."""
-        for shape, pattern in self._known.items():
-            if found := pattern.match(text):
+        for shape, known in self._known.items():
+            if found := known.match(text):
                 return Layer(text[found.end() :], source=self._source(shape, found[0]))
         if not any(word in text for word in _LEVEL_WORDS):
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from vlogcheck._lazy import pattern
 
 from ._base import DIGITS, ESC, LETTERS, VLLM_START, Layer, Registration, State
 
@@ -11,26 +11,26 @@ _RANDOM = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 _POD = rf"[a-z0-9][a-z0-9.\-]*-(?:[a-f0-9bcdfghjklmnpqrstvwxz]{{6,10}}-{_RANDOM}|{_RANDOM})"
 _DNS = r"[a-z0-9](?:[a-z0-9.\-]*[a-z0-9])?"
 
-_COMPOSE = re.compile(r"(?:(?P<time>\d\d:\d\d:\d\d) )?(?P<name>(?:\d+\|)?[A-Za-z0-9][\w.\-@/]*)(?P<pad> *)\|(?: |$)")
-_REPLICA = re.compile(r"[-_.]\d+$")
-_KUBECTL = re.compile(rf"\[pod/(?P<pod>{_DNS})/(?P<container>{_DNS})\](?: |$)")
-_KUBETAIL = re.compile(rf"\[(?P<pod>{_POD})(?:[ /](?P<container>{_DNS}))?\](?: |$)")
-_KAIL = re.compile(rf"(?P<pod>{_DNS}/{_DNS})\[(?P<container>{_DNS})\]:(?: |$)")
-_STERN = re.compile(rf"(?P<pod>{_DNS})(?:{ESC})* (?:› )?(?:{ESC})*(?P<container>{_DNS})(?:{ESC})*(?: |$)")
-_RANDOM_POD = re.compile(rf"{_POD}$")
-_RESET = re.compile(r"\x1b\[0?m")
-_RAY = re.compile(rf"\((?P<tag>[^()\r\n]{{0,120}}?\bpid=\d+[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)")
-_RAY_SERVICE = re.compile(
+_COMPOSE = pattern(r"(?:(?P<time>\d\d:\d\d:\d\d) )?(?P<name>(?:\d+\|)?[A-Za-z0-9][\w.\-@/]*)(?P<pad> *)\|(?: |$)")
+_REPLICA = pattern(r"[-_.]\d+$")
+_KUBECTL = pattern(rf"\[pod/(?P<pod>{_DNS})/(?P<container>{_DNS})\](?: |$)")
+_KUBETAIL = pattern(rf"\[(?P<pod>{_POD})(?:[ /](?P<container>{_DNS}))?\](?: |$)")
+_KAIL = pattern(rf"(?P<pod>{_DNS}/{_DNS})\[(?P<container>{_DNS})\]:(?: |$)")
+_STERN = pattern(rf"(?P<pod>{_DNS})(?:{ESC})* (?:› )?(?:{ESC})*(?P<container>{_DNS})(?:{ESC})*(?: |$)")
+_RANDOM_POD = pattern(rf"{_POD}$")
+_RESET = pattern(r"\x1b\[0?m")
+_RAY = pattern(rf"\((?P<tag>[^()\r\n]{{0,120}}?\bpid=\d+[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)")
+_RAY_SERVICE = pattern(
     rf"\((?P<tag>(?:raylet|autoscaler|gcs_server|dashboard)\b[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)"
 )
-_RAY_REPEATED = re.compile(
+_RAY_REPEATED = pattern(
     rf"\[repeated \d+x across cluster\](?: \(Ray deduplicates[^()]*(?:\([^()]*\)[^()]*)*\))?(?:{ESC})*\s*$"
 )
-_TRAILING_ESC = re.compile(rf"{ESC}$")
-_SRUN = re.compile(r" {0,6}(?P<rank>\d{1,6}):(?: |$)")
-_MPI = re.compile(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:")
-_TORCHRUN = re.compile(r"\[(?:(?P<kind>default)(?P<local>\d+)\]:|rank\d+\]: )")
-_BUILDKITE = re.compile(r"\x1b_bk;t=(?P<time>\d+)\x07")
+_TRAILING_ESC = pattern(rf"{ESC}$")
+_SRUN = pattern(r" {0,6}(?P<rank>\d{1,6}):(?: |$)")
+_MPI = pattern(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:")
+_TORCHRUN = pattern(r"\[(?:(?P<kind>default)(?P<local>\d+)\]:|rank\d+\]: )")
+_BUILDKITE = pattern(r"\x1b_bk;t=(?P<time>\d+)\x07")
 
 
 def without_ray_count(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from vlogcheck._lazy import pattern
 
 from ._base import DIGITS, VLLM_START, Layer, Registration, State
 from ._formats import logging_format
@@ -13,39 +13,39 @@ _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _SYSLOG_TIME = rf"{_MONTH} [ \d]\d(?: \d{{4}})? \d\d:\d\d:\d\d(?:\.\d{{1,9}})?"
 
-_LEADING = re.compile(
+_LEADING = pattern(
     rf"(?:(?P<iso>{_ISO})"
     rf"|(?P<log>{_SYSLOG_TIME})"
     rf"|(?P<full>{_DAY} (?:{_ISO}(?: [A-Z]{{2,5}})?|{_SYSLOG_TIME}(?: [A-Z]{{2,5}})?(?: \d{{4}})?))"
     rf"|(?P<clock>\d\d:\d\d:\d\d(?:\.\d{{1,9}})?)"
     rf"|(?P<unix>\d{{1,10}}\.\d{{3,9}}))(?:[ \t]|$)"
 )
-_BRACKETED = re.compile(
+_BRACKETED = pattern(
     rf"\[(?P<time>{_ISO}|{_SYSLOG_TIME}|{_DAY} {_SYSLOG_TIME}(?: \d{{4}})?"
     r"|\d\d:\d\d:\d\d(?:\.\d+)?| *\d{1,10}\.\d{3,9})\]"
     r"(?:[ \t]|$)"
 )
-_CRI = re.compile(r"(?P<stream>stdout|stderr) (?P<tag>[PF])(?::[^\s]*)?(?: |$)")
-_GITLAB = re.compile(r"\d\d[OE](?:[ +]|$)")
-_WITH_PID = re.compile(
+_CRI = pattern(r"(?P<stream>stdout|stderr) (?P<tag>[PF])(?::[^\s]*)?(?: |$)")
+_GITLAB = pattern(r"\d\d[OE](?:[ +]|$)")
+_WITH_PID = pattern(
     r"(?:(?P<host>[A-Za-z0-9][\w.\-]*|[0-9a-fA-F:]{3,39}) )?(?P<ident>[^\s\[\]]{1,120})\[\d{1,10}\]:(?: |$)"
 )
-_NO_PID = re.compile(r"(?P<host>[A-Za-z0-9][\w.\-]*) (?P<ident>[^\s:\[\]]{1,80}): ")
-_CLOUDWATCH = re.compile(r"(?P<stream>[\w.$\[\]\-/]*/[0-9a-f]{32}) ")
-_LABELS = re.compile(r"\{(?P<labels>[A-Za-z_]\w*=\"[^{}]{0,2000}?\")\} ")
-_TILDE = re.compile(r"[~|] ")
-_RFC5424 = re.compile(
+_NO_PID = pattern(r"(?P<host>[A-Za-z0-9][\w.\-]*) (?P<ident>[^\s:\[\]]{1,80}): ")
+_CLOUDWATCH = pattern(r"(?P<stream>[\w.$\[\]\-/]*/[0-9a-f]{32}) ")
+_LABELS = pattern(r"\{(?P<labels>[A-Za-z_]\w*=\"[^{}]{0,2000}?\")\} ")
+_TILDE = pattern(r"[~|] ")
+_RFC5424 = pattern(
     r"<\d{1,3}>1 (?P<time>\S+) (?P<host>\S+) (?P<app>\S+) \S+ \S+ "
     r"(?:-|(?:\[(?:[^\]\\\"]|\\.|\"(?:[^\"\\]|\\.)*\")*\])+)"
     r"(?: \ufeff?|$)"
 )
-_RFC3164 = re.compile(
+_RFC3164 = pattern(
     rf"<\d{{1,3}}>(?P<time>{_SYSLOG_TIME}|{_ISO}) (?:(?P<host>[\w.\-]+) )?(?P<tag>[^\s:\[\]]+)(?:\[\d+\])?:(?: |$)"
 )
 _LOGGER_PIECE = 1024
 """logger(1) of util-linux cuts longer lines into messages of this many bytes."""
-_KAGGLE = re.compile(r"(?P<time>\d{1,7}(?:\.\d{1,3})?s)[ \t]+\d{1,7}(?:[ \t]|$)")
-_FILE_TIME = re.compile(rf"(?P<job>[^\t]{{1,200}})\t[^\t]{{1,200}}\t\ufeff?(?P<time>{_ISO})(?: |$)")
+_KAGGLE = pattern(r"(?P<time>\d{1,7}(?:\.\d{1,3})?s)[ \t]+\d{1,7}(?:[ \t]|$)")
+_FILE_TIME = pattern(rf"(?P<job>[^\t]{{1,200}})\t[^\t]{{1,200}}\t\ufeff?(?P<time>{_ISO})(?: |$)")
 
 
 def _host(text: str, state: State) -> Layer | None:
