@@ -42,6 +42,8 @@ __all__ = [
     "watch",
 ]
 
+__version__ = "0.1.0"
+
 _HOME = {
     "Diff": "compare",
     "Expectation": "expect",

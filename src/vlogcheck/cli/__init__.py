@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from vlogcheck import __version__
+
 __all__ = ["check_arguments", "main"]
 
 USAGE_ERROR = 2
@@ -47,9 +49,7 @@ class _Commands(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from importlib.metadata import version
-
-        click.echo(f"vlogcheck {version('vlogcheck')}")
+        click.echo(f"vlogcheck {__version__}")
         ctx.exit()
 
 
