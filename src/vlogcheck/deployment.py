@@ -248,8 +248,14 @@ def _object(name: str, value: Any) -> dict[str, Any] | None:
 
 def environment_from_log(startup: Startup) -> dict[str, str]:
     """Return vLLM's environment variables as far as a line shows their effect."""
+    found = {}
     generation = startup.config.engine_generation if startup.config is not None else None
-    return {"VLLM_USE_V1": "0" if generation == "V0" else "1"} if generation in ("V0", "V1") else {}
+    if generation in ("V0", "V1"):
+        found["VLLM_USE_V1"] = "0" if generation == "V0" else "1"
+    backends = [record.backend.upper() for record in startup.all(AttentionBackend)]
+    if backends and not any("MLA" in backend or "SPARSE" in backend for backend in backends):
+        found["VLLM_MLA_DISABLE"] = "1"  # no latent kernel was chosen: matters to models with a latent only
+    return found
 
 
 def world_size(engine: Engine, startup: Startup) -> int:

@@ -8,6 +8,8 @@ from fractions import Fraction
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.checks._kv import Capacities, same_for_all
 from vlogcheck.context import Context
+from vlogcheck.deployment import stated
+from vlogcheck.expected import observed_blocks
 from vlogcheck.observed import EngineLedger
 from vlogcheck.registry import Finding, Missing, Severity, check
 
@@ -26,8 +28,11 @@ def tokens_and_concurrency(capacities: Capacities, context: Context) -> Iterator
         low, high, rule = _bounds(context, engine, tokens.interval.lo, length.lo, uniform=uniform)
         if low <= printed.hi and (high is None or printed.lo <= high):
             continue
+        if uniform is False and _by_layers(context, engine):
+            continue
         quotient, said = Fraction(tokens.interval.lo, length.lo), f"{float(printed.lo + printed.hi) / 2:.2f}x"
         due = f"{float(low):.2f}x" + (f" to {float(high):.2f}x" if high is not None and high != low else "")
+        maybe = uniform is None and high is None  # layers may be of kinds that the log does not show
         told = context.model is not None and context.model.stated and uniform
         yield Finding(
             f"{tokens.interval.lo:,} tokens ÷ {length.lo:,} is {float(quotient):.2f}, but {said} is printed",
@@ -36,13 +41,18 @@ def tokens_and_concurrency(capacities: Capacities, context: Context) -> Iterator
             observed=f"{said} on line {printed.line}",
             remedy=f"promise no more than {int(min(Fraction(printed.lo), quotient)):,} requests of {length.lo:,} tokens, the"
             " smaller of the two, until the lines are known to come from one server",
-            explanation=""
-            if uniform is None
-            else "the configuration says that every layer costs the same per token, so the two lines state one quantity",
-            severity=Severity.ERROR if told else None,
+            explanation=_why(maybe=maybe, uniform=bool(uniform)),
+            severity=Severity.ERROR if told else Severity.NOTE if maybe else None,
         )
     if not judged:
         raise Missing("the log does not print both tokens and concurrency")
+
+
+def _why(*, maybe: bool, uniform: bool) -> str:
+    if maybe:
+        return "a decoder that looks at an encoder's output (Whisper) takes more than its length: --model-config says"
+    same = "the configuration says that every layer costs the same per token, so the two lines state one quantity"
+    return same if uniform else ""
 
 
 def _uniform(context: Context, engine: EngineLedger) -> bool | None:
@@ -53,6 +63,11 @@ def _uniform(context: Context, engine: EngineLedger) -> bool | None:
         return same_for_all(context.model.expected(context, engine))
     except Missing:
         return None
+
+
+def _by_layers(context: Context, engine: EngineLedger) -> bool:
+    """Whether some number of blocks gives both figures with the layers of the configuration."""
+    return context.model is not None and observed_blocks(context.model.expected(context, engine)) is not None
 
 
 def _bounds(
@@ -71,6 +86,8 @@ def _bounds(
     step = size.hi if size else 128
     if uniform and context.model is not None:
         step = context.model.expected(context, engine).plan.specs[0].spec.block_size
+    shards = stated(context.startup, "decode_context_parallel_size")
+    step *= shards if isinstance(shards, int) and shards > 0 else 1
     rounded = Fraction(tokens, -(-length // step) * step)
     if uniform:
         return rounded, Fraction(tokens, length), "tokens ÷ length, the length rounded up to whole blocks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._kv import Plans, contradiction, diagnosed, overridden, same_for_all, tokens_text
+from vlogcheck.checks._kv import Plans, contradiction, cost_of, diagnosed, overridden, same_for_all, tokens_text
 from vlogcheck.checks._reserved import reserved_for_media
 from vlogcheck.context import Context
 from vlogcheck.expected import ExpectedEngine, observed_blocks
@@ -21,6 +21,8 @@ def tokens_outside_the_plan(plans: Plans, context: Context) -> Iterator[Finding]
         tokens, planned = plan.engine.ledger["tokens"], plan.plan.tokens_interval
         if tokens.interval is None or tokens.status != "printed":
             continue
+        if same_for_all(plan) and cost_of(plan) is not None:
+            continue  # VL304's
         if observed_blocks(plan) is None and plan.plan.pool is not None:
             judged = True
             yield _no_layout(context, plan)

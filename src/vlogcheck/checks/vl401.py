@@ -33,6 +33,8 @@ def concurrency_below_expected(
         fix["max_num_seqs"] = needed
     if ceiling.kv_hi < wanted:
         ways, more = grow_ways(context, ceiling, wanted)
+        if remedies and ways:
+            ways[0] = f"that alone is not enough: {ways[0]}"
         remedies += ways
         fix.update(more)
     yield Finding(
@@ -52,9 +54,10 @@ def _why(context: Context, ceiling: ConcurrencyCeiling, wanted: float) -> str:
         said.append(f"max_num_seqs={ceiling.max_num_seqs} holds before the KV cache does")
     plan = plan_of(context, engine_of(context))
     if plan is not None and ceiling.kv_hi < wanted:
-        half = Fraction(1, 2) if wanted == int(wanted) else Fraction(1, 200)
+        half = Fraction(1) if wanted == int(wanted) else Fraction(1, 200)
         each = Fraction(str(wanted)) / ceiling.engines
-        text = diagnosed(plan, (each - half, each + half), "concurrency", length=ceiling.context)
-        if text.startswith("explained"):
-            said.append(f"the expected figure is {text}")
+        # A hand figure is cut to whole requests; below 50 of them many a mistake lies inside that.
+        text = diagnosed(plan, (each, each + half), "concurrency", length=ceiling.context)
+        if not text.startswith("unexplained"):
+            said.append(f"the expected figure is {'' if each >= 50 else 'possibly '}{text}")
     return "; ".join(said)
