@@ -33,6 +33,8 @@ class Figures(NamedTuple):
     usage: float
     preemptions: int
     engine: str | None
+    summed: int = 1
+    """Engines the line adds up."""
 
 
 def _bytes(pattern: re.Pattern[str], more: str = "") -> re.Pattern[bytes]:
@@ -72,7 +74,7 @@ def metrics_reader() -> Callable[[bytes], Figures | None]:
             return Figures(
                 pid, holes["time"].decode(), int(holes["running"]), int(holes["waiting"]),
                 float(holes["kv_cache_usage_percent"]), int(holes.get("preemptions") or 0),
-                engine.decode() if engine is not None else None,
+                engine.decode() if engine is not None else None, int(holes.get("engines") or 1),
             )  # fmt: skip
         except ValueError:  # thousands commas, or more digits than a number may have
             return None

@@ -50,6 +50,8 @@ class RunTime:
         self.first_preemption: int | None = None
         """Line of the first preemption."""
         self.engines: set[str] = set()
+        self.summed = 1
+        """Engines whose requests a line adds up (`… Engines Aggregated`); 1 where each engine has its own lines."""
         self.full = 0
         """Lines on which requests waited while the KV cache was full (`FULL_PERCENT`)."""
         self.full_running = 0
@@ -76,11 +78,13 @@ class RunTime:
             Sample(record.line, record.time, record.running, record.waiting, record.kv_cache_usage_percent),
             record.preemptions or 0,
             record.engine,
+            record.engines or 1,
         )
 
-    def add_sample(self, sample: Sample, preemptions: int = 0, engine: str | None = None) -> None:
-        """Take one metrics line's figures."""
+    def add_sample(self, sample: Sample, preemptions: int = 0, engine: str | None = None, summed: int = 1) -> None:
+        """Take one metrics line's figures; `summed` is how many engines the line adds up."""
         self.samples += 1
+        self.summed = max(self.summed, summed)
         if engine is not None and (engine in self.engines or len(self.engines) < _MOST_ENGINES):
             self.engines.add(engine)
             self._add_engine(sample, engine)

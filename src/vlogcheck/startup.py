@@ -257,7 +257,7 @@ class Startup:
         self.counts["EngineStats"] = self.counts.get("EngineStats", 0) + 1
         self.last_line = max(self.last_line, line)
         sample = Sample(line, figures.time, figures.running, figures.waiting, figures.usage)
-        self.runtime.add_sample(sample, figures.preemptions, figures.engine)
+        self.runtime.add_sample(sample, figures.preemptions, figures.engine, figures.summed)
 
     def engine_of(self, record: Record) -> Engine:
         """Return the engine a record belongs to; the first one where nothing says which."""
