@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Union
 
 from vlogcheck.context import Context, LogFacts
@@ -331,6 +330,6 @@ def judged(startups: list[Startup]) -> list[int]:
 def _model_of(startup: Startup) -> Model | None:
     """Return the configuration in the model path the log names, where it exists here."""
     path = startup.model
-    if path and (path.startswith(("/", "./", "~")) or Path(path).is_dir()):
+    if path and (path.startswith(("/", "./", "~")) or os.path.isdir(path)):
         return Model.find(path)
     return None

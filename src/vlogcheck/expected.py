@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck.deployment import environment_from_log, not_modelled, options_from_log, platform_of
@@ -88,11 +88,8 @@ class Model:
     @classmethod
     def find(cls, path: str) -> Model | None:
         """Read the configuration in the log's own model path, or None where there is none that can be read."""
-        directory = Path(path).expanduser()
-        try:
-            if not (directory / "config.json").is_file():
-                return None
-        except (OSError, ValueError):
+        directory = os.path.expanduser(path)
+        if not os.path.isfile(os.path.join(directory, "config.json")):
             return None
         from vlogcheck.budget.model import ModelConfigError, load_model_config
 

@@ -9,10 +9,8 @@ import codecs
 import io
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from ._inflate import DAMAGE, compression_of
 from ._rotation import Rotation, looks_like_log
 
 if TYPE_CHECKING:
@@ -55,7 +53,11 @@ class LogFile(io.RawIOBase):
         head = self._head()
         if head.startswith(b"PK\x03\x04"):
             raise LogFileError(f"{name}: is a zip archive, unpack it first")
-        found = compression_of(head)
+        found = None
+        if head[:1] in (b"\x1f", b"\x28", b"\xfd", b"B"):  # how the magic of gzip, zstd, xz, bzip2 begins
+            from ._inflate import compression_of
+
+            found = compression_of(head)
         self.compression = found[0] if found else None
         self._pieces: Iterator[bytes] | None = None
         if found:
@@ -92,6 +94,8 @@ class LogFile(io.RawIOBase):
         """Return the next decompressed piece, b"" at the end or where the damage begins."""
         if self._pieces is None:
             return self._read_raw()
+        from ._inflate import DAMAGE
+
         try:
             return next(self._pieces, b"")
         except EOFError:
@@ -206,7 +210,7 @@ def open_log(path: str | os.PathLike[str] | BinaryIO) -> LogFile:
     except (OSError, ValueError) as error:
         raise LogFileError(f"{name}: {_reason(error)}") from error
     try:
-        return LogFile(raw, name, name if Path(name).is_file() else None)
+        return LogFile(raw, name, name if os.path.isfile(name) else None)
     except OSError as error:
         raw.close()
         if isinstance(error, LogFileError):
@@ -225,6 +229,8 @@ class LogSet(NamedTuple):
 
 def _listing(directory: str) -> list[str]:
     """Return the logs in a directory, or, if there are none, in the directories below it (a pod's log directory)."""
+    from pathlib import Path
+
     for depth in range(3):
         pattern = "/".join(["*"] * (depth + 1))
         files = sorted(

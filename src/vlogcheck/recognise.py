@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from vlogcheck._anchors import fixed_texts
 from vlogcheck._lazy import pattern
 from vlogcheck.template import Record, Template, all_records
 
@@ -42,6 +43,8 @@ _NO_MESSAGE = pattern(
 """Lines that stand in logs beside messages: source lines of tracebacks, tables, commands."""
 _COMMENT = pattern(r"\S {2,}# .*$")
 _CALM = ("INFO", "DEBUG")
+_ANCHOR = 12
+"""Characters of a template's longest literal that are looked for: more cost more to prepare than they save."""
 _DEEPEST = 3
 """How many messages that quote another message are opened, one inside the other."""
 
@@ -75,9 +78,12 @@ class Recogniser:
         if templates is None:
             templates = [template for record in all_records().values() for template in record.templates]
         self.templates = list(templates)
+        self.texts = fixed_texts(self.templates)
+        """What is always there of each template."""
         by_anchor: dict[str, list[int]] = {}
-        for index, template in enumerate(self.templates):
-            by_anchor.setdefault(template.anchors[0], []).append(index)
+        for index, text in enumerate(self.texts):
+            literal = max(text.partition("\n")[0].split("\0"), key=len)
+            by_anchor.setdefault(literal[:_ANCHOR], []).append(index)
         self._anchors = sorted(by_anchor)
         self._by_anchor = [by_anchor[anchor] for anchor in self._anchors]
         self._find = _finder(self._anchors)
@@ -116,10 +122,12 @@ class Recogniser:
         multiline: list[Template] = []
         embedded: list[Template] = []
         for template in self.candidates(message):
-            patterns = template.lines()
             if template.embedded:
                 embedded.append(template)
                 continue
+            if not message.startswith(template.head):
+                continue  # most candidates end here, before their expression is ever compiled
+            patterns = template.lines()
             if len(patterns) > 1:
                 if patterns[0].fullmatch(message):
                     multiline.append(template)
@@ -181,8 +189,8 @@ def _key(line: LogLine) -> tuple[Any, ...]:
 def _finder(anchors: list[str]) -> Any:
     """Return a function from a text to the indexes of the anchors in it (overlapping ones too)."""
     try:
-        from ahocorasick_rs import AhoCorasick
+        from ahocorasick_rs import AhoCorasick, Implementation
     except ImportError:  # no wheel for this platform: the standard library does it, slower
         return lambda text: [index for index, anchor in enumerate(anchors) if anchor in text]
-    automaton = AhoCorasick(anchors)
+    automaton = AhoCorasick(anchors, implementation=Implementation.NoncontiguousNFA)
     return lambda text: {hit[0] for hit in automaton.find_matches_as_indexes(text, overlapping=True)}

@@ -103,6 +103,7 @@ Size = GiB
 Literal = Any
 __all__ += ["Literal", "Name", "Size", "Word"]
 
+_HEAD = re.compile(r"[{}\n]|\[\[|\]\]")
 _PIECES = re.compile(r"\{\{|\}\}|\{(?P<field>\w+)(?::(?P<spec>[^{}]*))?\}|\[\[|\]\]")
 
 
@@ -159,6 +160,7 @@ class Template:
     """
 
     __slots__ = (
+        "_head",
         "_lines",
         "_readers",
         "embedded",
@@ -193,6 +195,7 @@ class Template:
         self.embedded = embedded
         self.wraps = wraps
         self.pieces: tuple[_Piece, ...] | None = None
+        self._head: str | None = None
         self._lines: tuple[re.Pattern[str], ...] | None = None
         self._readers: dict[str, Callable[[str], Any]] | None = None
 
@@ -204,6 +207,13 @@ class Template:
         if self.pieces is None:
             self.pieces = tuple(_parse(self.text))
         return self.pieces
+
+    @property
+    def head(self) -> str:
+        """What every message of this wording begins with; empty where it begins with a hole or an optional part."""
+        if self._head is None:
+            self._head = _HEAD.split(self.text, 1)[0]
+        return self._head
 
     @property
     def fields(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,8 @@ _SAMPLE = 2000
 def _columns(line: str) -> int:
     if line.isascii():
         return len(line)
+    import unicodedata
+
     wide = sum(1 for char in line if unicodedata.east_asian_width(char) in "WF")
     combining = sum(1 for char in line if unicodedata.combining(char))
     return len(line) + wide - combining

@@ -6,7 +6,6 @@ every line that begins with it. A single word in brackets is taken at once.
 
 from __future__ import annotations
 
-import csv
 import re
 
 from vlogcheck._lazy import pattern
@@ -70,6 +69,8 @@ def column(text: str, state: State) -> Layer | None:
         found = VLLM_PREFIX.search(text)
         if not found or text[max(found.start() - 1, 0)] not in ',"':
             return None
+    import csv
+
     try:
         row = next(csv.reader([text]), [])
     except csv.Error:
