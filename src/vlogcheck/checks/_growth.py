@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 from vlogcheck.checks._kv import utilization_for
 from vlogcheck.checks._load import engine_of, per_engine, plan_of
@@ -32,20 +33,44 @@ def grow_ways(context: Context, limit: ConcurrencyCeiling, wanted: float) -> tup
         return ways, fix
     need = _needed(context, plan, engine, limit, wanted)
     if need is not None:
-        have, total = need
-        ways.append(f"or give each rank {format_gib(total - have)} more for the KV cache ({format_gib(total)} in all)")
-        fix["kv_cache_memory_bytes"] = total
-        share = utilization_for(engine, total - have)
-        if share is not None and share <= LARGEST_UTILIZATION:
-            ways.append(f"--gpu-memory-utilization {share:.2f} would do")
-            fix["gpu_memory_utilization"] = share
-        elif share is not None:
-            ways.append(f"no utilization up to {LARGEST_UTILIZATION} gives that ({share:.2f} would)")
+        ways += _memory_ways(engine, need, fix, "or " if ways else "")
     if plan is not None:
         ways += _other_ways(plan, engine, limit, wanted, fix)
     elif need is not None:
-        ways.append("more cards, a smaller model or an 8-bit KV cache do it without thinning the margin")
+        config = context.startup.config
+        narrow = config is not None and str(config.kv_cache_dtype or "auto")[:3] in ("fp8", "int")
+        halved = "" if narrow or need.total > 2 * need.have else " or an 8-bit KV cache"
+        ways.append(
+            f"more cards{', ' if halved else ' or '}a smaller model{halved} give it without thinning the margin"
+        )
     return ways, fix
+
+
+class _Need(NamedTuple):
+    """KV cache memory of a rank, in bytes."""
+
+    have: int
+    least: int
+    """What the requests take at least, and `total` at most: where layers may differ a log alone only bounds it."""
+    total: int
+
+
+def _memory_ways(engine: EngineLedger, need: _Need, fix: Fix, lead: str) -> list[str]:
+    have, least, total = need
+    if least * 50 < total * 49:
+        bounds = f"{format_gib(least - have)} to {format_gib(total - have)}"
+        return [f"{lead}give each rank more for the KV cache: {bounds}, --model-config computes which"]
+    ways = [f"{lead}give each rank {format_gib(total - have)} more for the KV cache ({format_gib(total)} in all)"]
+    fix["kv_cache_memory_bytes"] = total
+    share = utilization_for(engine, total - have)
+    if share is not None and share <= LARGEST_UTILIZATION:
+        ways.append(f"--gpu-memory-utilization {share:.2f} would do")
+        fix["gpu_memory_utilization"] = share
+    elif share is not None:
+        ways.append(
+            f"no utilization up to {LARGEST_UTILIZATION} gives that" + (f" ({share:.2f} would)" if share <= 1 else "")
+        )
+    return ways
 
 
 def longest_for(context: Context, limit: ConcurrencyCeiling, wanted: float) -> int | None:
@@ -88,8 +113,8 @@ def _holds(plan: ExpectedEngine, length: int, each: int) -> bool:
 
 def _needed(
     context: Context, plan: ExpectedEngine | None, engine: EngineLedger, limit: ConcurrencyCeiling, wanted: float
-) -> tuple[int, int] | None:
-    """Return the KV cache memory of a rank and what `wanted` requests take of it, in bytes."""
+) -> _Need | None:
+    """Return the KV cache memory of a rank and what `wanted` requests take of it; None where it is not known."""
     if engine.available is None or engine.available.tightest.hi <= 0:
         return None
     have = engine.available.tightest.hi
@@ -99,8 +124,9 @@ def _needed(
         stages = [stage for stage in range(len(layout.ranks)) if layout.ranks[stage]]
         blocks = each * layout.blocks_per_request(limit.context)
         total = max((layout.bytes_per_block(stage) * blocks for stage in stages), default=0)
-        return (have, total) if total > have else None
-    return have, math.ceil(have * Fraction(str(wanted)) / limit.kv_lo)
+        return _Need(have, total, total) if total > have else None
+    least, total = (math.ceil(have * Fraction(str(wanted)) / held) for held in (limit.kv_hi, limit.kv_lo))
+    return _Need(have, least, total)
 
 
 def _other_ways(

@@ -28,6 +28,11 @@ class Average(NamedTuple):
         return said if self.exact else f"{said} if all layers are alike (--model-config computes it)"
 
 
+def counted(requests: int) -> str:
+    """Return a number of requests for people: `1 request`, `1,204 requests`."""
+    return f"{requests:,} request{'s' if requests != 1 else ''}"
+
+
 def engine_of(context: Context) -> EngineLedger | None:
     """Return the first engine with a capacity."""
     return next((e for e in context.observation.engines if e.ledger["tokens"].known or e.capacity.concurrency), None)
@@ -48,7 +53,8 @@ def average_tokens(context: Context, running: Fraction | int, usage_percent: flo
     engine = engine_of(context)
     if engine is None or not running:
         return None
-    share = Fraction(str(usage_percent)) / 100 / running
+    # Where a line sums several engines up, requests are a sum and the usage is a mean.
+    share = Fraction(str(usage_percent)) / 100 / running * context.startup.runtime.summed
     plan = plan_of(context, engine)
     blocks = observed_blocks(plan) if plan is not None else None
     if plan is not None and blocks is not None and plan.plan.pool is not None and plan.plan.max_model_len:
@@ -70,7 +76,7 @@ def seqs_reached(context: Context, sample: Sample) -> int | None:
     """Return `max_num_seqs` where a line shows as many requests running as it allows, else None."""
     engine = engine_of(context)
     cap = engine.ledger["max_num_seqs"].interval if engine is not None else None
-    return cap.lo if cap is not None and sample.running >= cap.lo else None
+    return cap.lo if cap is not None and sample.running >= cap.lo * context.startup.runtime.summed else None
 
 
 def per_engine(wanted: float, engines: int) -> int:

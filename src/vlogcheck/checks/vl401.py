@@ -24,7 +24,9 @@ def concurrency_below_expected(
         raise Missing("no concurrency was expected: give --expect-concurrency")
     if ceiling.hi >= wanted:
         return
-    missing = wanted - float(ceiling.hi)
+    narrow = ceiling.hi - ceiling.lo <= Fraction(1, 50)  # the rounding of one printed figure
+    most = (ceiling.lo + ceiling.hi) / 2 if narrow else ceiling.hi
+    missing = wanted - float(most)
     remedies = []
     fix: dict[str, int | float | str] = {}
     if ceiling.max_num_seqs is not None and ceiling.max_num_seqs * ceiling.engines < wanted:
@@ -38,10 +40,10 @@ def concurrency_below_expected(
         remedies += ways
         fix.update(more)
     yield Finding(
-        f"{missing:.2f} of {wanted:g} expected requests of {ceiling.context:,} tokens do not fit",
+        f"{missing:,.2f} of {wanted:,g} expected requests of {ceiling.context:,} tokens do not fit",
         line=ceiling.line,
         expected=f"at least {wanted:g} requests of {ceiling.context:,} tokens at once",
-        observed=f"{float(ceiling.hi):.2f} at most ({ceiling.basis})",
+        observed=f"{float(most):,.2f} at most ({ceiling.basis})",
         remedy="; ".join(remedies) or f"promise {int(ceiling.lo)} requests of {ceiling.context:,} tokens",
         explanation=_why(context, ceiling, wanted),
         fix=fix,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vlogcheck.checks._load import counted
 from vlogcheck.context import ConcurrencyCeiling, Context
 from vlogcheck.registry import Finding, Missing, Severity, check
 
@@ -22,7 +23,7 @@ def capped_by_max_num_seqs(ceiling: ConcurrencyCeiling, context: Context) -> Ite
     expected = context.expectation.concurrency
     wanted = expected is not None and ceiling.hi < expected <= ceiling.kv_lo
     yield Finding(
-        f"at most {cap} requests run at once{on}, the KV cache holds {held:,} of {ceiling.context:,} tokens",
+        f"at most {counted(cap)} at once{on}, the KV cache holds {held:,} of {ceiling.context:,} tokens",
         line=ceiling.line,
         expected=f"{float(ceiling.kv_lo):,.2f} requests of {ceiling.context:,} tokens, as the KV cache holds",
         observed=f"max_num_seqs={cap}{on}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._load import per_engine
+from vlogcheck.checks._load import counted, per_engine
 from vlogcheck.context import ConcurrencyCeiling, Context
 from vlogcheck.registry import Finding, Missing, Severity, check
 
@@ -19,7 +19,7 @@ def uneven_engines(ceiling: ConcurrencyCeiling, context: Context) -> Iterator[Fi
     if runtime.first_uneven is not None:
         busy, name, idle, other = runtime.first_uneven
         yield Finding(
-            f"{busy.waiting} requests waited at engine {name} ({busy.running} running) while engine {other}"
+            f"{counted(busy.waiting)} waited at engine {name} ({busy.running} running) while engine {other}"
             f" ran {idle.running}",
             line=busy.line,
             expected=f"about as many requests on each of {ceiling.engines} engines, {float(each):,.2f} of"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from vlogcheck.checks._load import average_tokens, per_engine, seqs_reached
+from vlogcheck.checks._load import average_tokens, counted, per_engine, seqs_reached
 from vlogcheck.context import ConcurrencyCeiling, Context
 from vlogcheck.expect import Expectation
 from vlogcheck.registry import Finding, Missing, Severity, check
@@ -23,21 +23,26 @@ def concurrency_never_appeared(
     if peak is None or not runtime.busy:
         raise Missing("the log shows no request running")
     engines = max(ceiling.engines if ceiling is not None else 1, len(runtime.engines) or 1)
+    if runtime.summed > 1:
+        engines = 1  # a line is the sum of all engines
     wanted = per_engine(expected.concurrency, engines)
     if peak.running >= wanted:
         return
     on = " on one engine" if engines > 1 else ""
     if not runtime.queued:
+        cap = seqs_reached(context, peak)
         yield Finding(
-            f"never more than {peak.running} requests ran at once{on}, and none ever waited",
+            f"never more than {counted(peak.running)} ran at once{on}, and none ever waited",
             line=peak.line,
             expected=f"{expected.concurrency:g} requests at once"
             + (f", {wanted} on each engine" if engines > 1 else ""),
             observed=f"{peak.running} at most, {peak.usage:g} % of the KV cache in use then",
-            remedy=f"send {wanted} requests at once to test the promise: the limit is on the clients' side"
-            " (connections, rate, a proxy),"
-            " not in the server",
-            explanation="neither the KV cache nor max_num_seqs was reached",
+            remedy=f"send {wanted} requests at once to test the promise: so far the clients set the limit"
+            " (connections, rate, a proxy)"
+            + (", not the server" if cap is None else f"; --max-num-seqs {wanted} first, or the server will"),
+            explanation="neither the KV cache nor max_num_seqs was reached"
+            if cap is None
+            else f"max_num_seqs={cap} was reached, but no request had to wait for it",
             severity=Severity.NOTE,
         )
         return

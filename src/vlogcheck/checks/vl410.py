@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from vlogcheck.checks._load import average_tokens
+from vlogcheck.checks._load import average_tokens, counted
 from vlogcheck.context import ConcurrencyCeiling, Context
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.runtime import FULL_PERCENT, RunTime
@@ -24,7 +24,7 @@ def kv_cache_full(runtime: RunTime, ceiling: ConcurrencyCeiling | None, context:
         f"{float(running):.1f} running on average over the {runtime.full:,} of {runtime.samples:,} metrics"
         f" lines like it, {usage:.1f} % of the KV cache used"
     )
-    remedy = f"plan for {int(running)} requests at once"
+    remedy = f"plan for {counted(int(running))} at once"
     explanation = ""
     if average is not None:
         observed += f": {average.text}"
@@ -41,7 +41,7 @@ def kv_cache_full(runtime: RunTime, ceiling: ConcurrencyCeiling | None, context:
                 f" {average.tokens:,} more fit"
             )
     yield Finding(
-        f"{peak.waiting} requests waited with {peak.running} running: the KV cache was full",
+        f"{counted(peak.waiting)} waited with {peak.running} running: the KV cache was full",
         line=peak.line,
         expected=f"less than {FULL_PERCENT:g} % of the KV cache used while requests wait",
         observed=observed,

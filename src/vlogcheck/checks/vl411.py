@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._load import seqs_reached
+from vlogcheck.checks._load import counted, seqs_reached
 from vlogcheck.context import Context
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.runtime import RunTime
@@ -24,7 +24,7 @@ def waiting_with_room(runtime: RunTime, context: Context) -> Iterator[Finding]:
     if cap is not None:
         held = int(peak.running * 100 / peak.usage) if peak.usage > 0 else cap + peak.waiting
         yield Finding(
-            f"{peak.waiting} requests waited because max_num_seqs={cap} were running",
+            f"{counted(peak.waiting)} waited while max_num_seqs={cap} held",
             line=peak.line,
             expected=f"{cap + peak.waiting} requests at once, for which the KV cache has room",
             observed=observed,
@@ -36,7 +36,7 @@ def waiting_with_room(runtime: RunTime, context: Context) -> Iterator[Finding]:
         )
         return
     yield Finding(
-        f"{peak.waiting} requests waited with {peak.running} running and {100 - peak.usage:g} % of the KV cache free",
+        f"{counted(peak.waiting)} waited with {peak.running} running and {100 - peak.usage:g} % of the KV cache free",
         line=peak.line,
         expected="requests start while the KV cache has room",
         observed=observed,

@@ -29,7 +29,7 @@ def dtype_changed(startup: Startup) -> Iterator[Finding]:
             remedy=f"nothing for the memory: {after or '?'} bytes per element either way"
             if same
             else f"plan with {after or '?'} bytes per element, not the {before or '?'} of the files on disk",
-            explanation="cards below compute capability 8.0 have no bfloat16" if cast.to_dtype == "float16" else "",
+            explanation=_why(startup, cast.to_dtype),
         )
         return
     stated, used = asked(startup, "dtype"), resolved(startup, "dtype")
@@ -48,6 +48,13 @@ def dtype_changed(startup: Startup) -> Iterator[Finding]:
         f" or find out why --dtype {stated} was not taken",
         severity=Severity.WARNING,
     )
+
+
+def _why(startup: Startup, used: str) -> str:
+    stated = asked(startup, "dtype")
+    if isinstance(stated, str) and stated != "auto" and _same(stated.removeprefix("torch."), used):
+        return f"--dtype {stated} asks for it"
+    return "cards below compute capability 8.0 have no bfloat16" if used == "float16" else ""
 
 
 def _same(one: str, other: str) -> bool:
