@@ -27,6 +27,12 @@ class Change(NamedTuple):
 CHANGES = (
     Change("0.2.5", ("activation",), "the profile run takes the largest batch into account", "issue 2136"),
     Change(
+        "0.5.1",
+        ("activation", "blocks", "tokens"),
+        "the profile run gives vision models their images at the largest size allowed",
+        "issues 5976, 6124",
+    ),
+    Change(
         "0.6.4",
         ("non_torch", "rest", "kv_cache"),
         "the utilization limits the whole card: memory of other processes is charged to this server",
@@ -49,6 +55,12 @@ CHANGES = (
         ("non_torch", "rest", "kv_cache"),
         "the V1 engine is the default: memory of other processes is charged to this server again",
         "v1/worker/gpu_worker.py, issue 14376",
+    ),
+    Change(
+        "0.8.0",
+        ("kv_bytes_per_token", "tokens", "concurrency"),
+        "V1 counts latent attention (DeepSeek) once, not as K and V: twice the tokens",
+        "pull request 14462",
     ),
     Change(
         "0.8.3",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck.budget.releases import default_utilization, parse_release
 from vlogcheck.ledger import Ledger, Number, Term
+from vlogcheck.records import KVCacheTooSmall
 
 if TYPE_CHECKING:
     from vlogcheck.context import Context
@@ -47,6 +48,13 @@ class Side(NamedTuple):
         if key in _ENGINE:
             return (self.engine.ledger if self.engine is not None else empty)[key]
         term = (self.rank.ledger if self.rank is not None else empty)[key]
+        if (
+            key == "graph_estimate"
+            and not term.known
+            and self.rank is not None
+            and self.rank.rule.graphs == "uncounted"
+        ):
+            return Term(key, "graph estimate", "bytes", 0, 0, "derived", formula="graphs are not counted in the budget")
         available = self.engine.available if self.engine is not None else None
         if key == "kv_cache" and not term.known and available is not None:
             pool = available.tightest
@@ -80,14 +88,18 @@ class OptionChange(NamedTuple):
     """`stated` (in the arguments or the banner) or what changed the default."""
 
 
-def compare_terms(old: Side, new: Side) -> list[TermChange]:
+def compare_terms(old: Side, new: Side, *, comparable: bool = True) -> list[TermChange]:
+    """Return every term that one of the two knows; `comparable` says whether their printed tokens mean the same."""
     per_token = old.term("kv_bytes_per_token")
-    pool = _change(old.term("kv_cache"), new.term("kv_cache"))
+    if not per_token.known and _same_layout(old, new):
+        per_token = new.term("kv_bytes_per_token")
+    pools = _pools(old, new)
+    pool = _change(*pools)
     known: list[tuple[Number, Number]] = []
     found: list[TermChange] = []
     for key in _SHOWN:
-        before, after = old.term(key), new.term(key)
-        if not (before.known or after.known):
+        before, after = pools if key == "kv_cache" else (old.term(key), new.term(key))
+        if not (before.known or after.known) or (key == "graph_estimate" and before.hi == after.hi == 0):
             continue
         sign, change = _SIGNS.get(key), _change(before, after)
         effect = None
@@ -105,9 +117,59 @@ def compare_terms(old: Side, new: Side) -> list[TermChange]:
     for key in _ENGINE:
         before, after = old.term(key), new.term(key)
         if before.known or after.known:
-            effect = _rate_effect(old, new) if key == "kv_bytes_per_token" else None
+            effect = _rate_effect(old, new) if key == "kv_bytes_per_token" and comparable else None
             found.append(TermChange(key, (before if before.known else after).label, before, after, effect))
+    found += _one_request(old, new)
     return found
+
+
+def _same_layout(old: Side, new: Side) -> bool:
+    """Whether a token costs the same on both sides as far as the options tell."""
+    names = ("model", "dtype", "kv_cache_dtype", "tensor_parallel_size", "pipeline_parallel_size")
+    return all(_option(old, name) == _option(new, name) for name in names)
+
+
+def _pools(old: Side, new: Side) -> tuple[Term, Term]:
+    """Return both KV caches; one that is not printed follows from its tokens where a token costs the same on both sides."""
+    found = [old.term("kv_cache"), new.term("kv_cache")]
+    for at, (side, other) in enumerate(((old, new), (new, old))):
+        tokens, rate = side.term("tokens"), other.term("kv_bytes_per_token")
+        if (
+            found[at].known
+            or not tokens.lo
+            or not tokens.hi
+            or not rate.lo
+            or not rate.hi
+            or not _same_layout(old, new)
+        ):
+            continue
+        found[at] = Term(
+            "kv_cache", "KV cache", "bytes", tokens.lo * rate.lo, tokens.hi * rate.hi, "derived",
+            formula="tokens × the bytes per token of the other log",
+        )  # fmt: skip
+    return found[0], found[1]
+
+
+def _one_request(old: Side, new: Side) -> list[TermChange]:
+    """Return what one request of the longest length takes, where a refusal prints it on one side."""
+    sides = [_request(side) for side in (old, new)]
+    if not any(refused for refused, _ in sides) or old.term("max_model_len").lo != new.term("max_model_len").lo:
+        return []
+    before, after = sides[0][1], sides[1][1]
+    return [TermChange("request", "KV cache for one such request", before, after, None)] if before.known else []
+
+
+def _request(side: Side) -> tuple[bool, Term]:
+    empty = Term("request", "KV cache for one such request", "bytes", None, None, "unknown")
+    refusal = side.context.startup.last(KVCacheTooSmall)
+    if refusal is not None:
+        size = refusal.needed_gib.bytes
+        return True, empty._replace(lo=size.lo, hi=size.hi, status="printed", line=refusal.line)
+    pool, fit = side.term("kv_cache"), side.term("concurrency")
+    if not pool.lo or not pool.hi or not fit.lo or not fit.hi:
+        return False, empty
+    low, high = Fraction(pool.lo) / Fraction(fit.hi), Fraction(pool.hi) / Fraction(fit.lo)
+    return False, empty._replace(lo=low, hi=high, status="derived", formula="KV cache ÷ concurrency")
 
 
 def _change(old: Term, new: Term) -> tuple[Number, Number] | None:

@@ -11,13 +11,18 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Union
 
 from vlogcheck._changes import Change, changes_between
 from vlogcheck._compared import OptionChange, Side, TermChange, compare_options, compare_terms
+from vlogcheck._news import news
+from vlogcheck._two_lengths import two_lengths
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.context import ConcurrencyCeiling, Context, ceiling, is_uniform
+from vlogcheck.failures import failure_of, reason
 from vlogcheck.registry import Missing
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+
+    from vlogcheck.registry import Finding
 
 __all__ = ["Diff", "Loss", "OptionChange", "Side", "TermChange", "diff"]
 
@@ -34,6 +39,13 @@ class Loss(NamedTuple):
     lo: Fraction
     hi: Fraction
     """Bounds of the loss, from the rounding of the printed figures."""
+    bounds: tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
+    """Bounds of `old` and `new` themselves."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether the loss is only bounded, since a request's cost at the compared length is not known."""
+        return self.hi - self.lo > Fraction(1, 50)
 
 
 class Diff:
@@ -43,20 +55,35 @@ class Diff:
         self.old = old
         self.new = new
         self.max_loss = max_loss
-        self.terms = compare_terms(old, new)
+        self.terms = compare_terms(old, new, comparable=comparable_tokens(old, new))
         self.options = compare_options(old, new)
         releases = parse_release(old.version), parse_release(new.version)
         self.known: list[Change] = [] if None in (old.version, new.version) else changes_between(*releases)
         self.ceilings = _ceiling(old, context), _ceiling(new, context)
         self.loss = _loss(old, new, context)
+        self.two_lengths = two_lengths(old, new)
+        """What the two say about the cost of a request, where they are one server at two lengths."""
+        self._news: list[Finding] | None = None
 
     @property
     def missing(self) -> str | None:
-        """Which log has no capacity to compare, or None."""
+        """Why nothing can be decided: a log without a capacity, or a new start-up that failed; else None."""
         for name, side in (("old", self.old), ("new", self.new)):
             if side.engine is None or not (side.term("tokens").known or side.term("concurrency").known):
-                return f"the {name} log prints no KV cache capacity"
+                startup = side.context.startup
+                ended = f" ({reason(startup)})" if failure_of(startup) is not None else ""
+                return f"the {name} log prints no KV cache capacity{ended}"
+        started = self.new.context.startup
+        if not started.usable and failure_of(started) is not None:
+            return f"the new start-up failed: {reason(started)}"
         return None
+
+    @property
+    def news(self) -> list[Finding]:
+        """Warnings and errors of the new start-up whose checks found nothing in the old one."""
+        if self._news is None:
+            self._news = news(self.old.context, self.new.context)
+        return self._news
 
     @property
     def verdict(self) -> str:
@@ -69,8 +96,7 @@ class Diff:
         if self.loss.lo > limit:
             return "fail"
         middle = 1 - self.loss.new / self.loss.old if self.loss.old else Fraction(0)
-        wide = self.loss.hi - self.loss.lo > Fraction(1, 50)
-        return "inconclusive" if wide and self.loss.hi > limit else ("fail" if middle > limit else "pass")
+        return "inconclusive" if self.loss.wide and self.loss.hi > limit else ("fail" if middle > limit else "pass")
 
     @property
     def exit_code(self) -> int:
@@ -85,7 +111,11 @@ class Diff:
 
     def explains(self, change: Change) -> bool:
         """Whether a known change of the release touches a term that differs here."""
-        return any(term.changed and term.key in change.terms for term in self.terms)
+        keys = {term.key for term in self.terms if term.changed}
+        rest = next((term.tokens for term in self.terms if term.key == "other"), None)
+        if rest is not None and not rest[0] <= 0 <= rest[1]:
+            keys |= {"rest"}
+        return bool(keys & set(change.terms))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison for JSON."""
@@ -148,11 +178,18 @@ def comparable_tokens(old: Side, new: Side) -> bool:
     lengths = [side.term("max_model_len").lo for side in (old, new)]
     if old.engine is None or new.engine is None:
         return False
-    if computed[0] == computed[1]:
-        return not computed[0] or lengths[0] == lengths[1]
+    if all(computed):
+        return lengths[0] == lengths[1]
+    if not any(computed):  # counted tokens are a capacity only where every layer costs the same
+        return all(side.term("concurrency").lo is None or _alike(side) for side in (old, new))
     counted = old if computed[1] else new
     assert counted.engine is not None
     return is_uniform(counted.context, counted.engine)
+
+
+def _alike(side: Side) -> bool:
+    assert side.engine is not None
+    return side.version is None or is_uniform(side.context, side.engine)
 
 
 def _loss(old: Side, new: Side, context: int | None) -> Loss | None:
@@ -174,4 +211,5 @@ def _share(what: str, old: Sequence[Any], new: Sequence[Any]) -> Loss | None:
     if not old[0] or old[0] <= 0:
         return None
     low, high = 1 - Fraction(new[1]) / Fraction(old[0]), 1 - Fraction(new[0]) / Fraction(old[1])
-    return Loss(what, Fraction(old[0] + old[1]) / 2, Fraction(new[0] + new[1]) / 2, low, high)
+    bounds = (Fraction(old[0]), Fraction(old[1])), (Fraction(new[0]), Fraction(new[1]))
+    return Loss(what, Fraction(old[0] + old[1]) / 2, Fraction(new[0] + new[1]) / 2, low, high, bounds)

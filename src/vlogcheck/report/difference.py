@@ -30,6 +30,13 @@ def render(diff: Diff, *, colour: bool = False) -> str:
     if diff.known:
         out += ["", "known changes between the two releases (* touches a term that differs here)"]
         out += [f"  {'*' if diff.explains(c) else ' '} {c.since}: {c.text} [{c.source}]" for c in diff.known]
+    if diff.news:
+        out += ["", "what the checks say of the new log and not of the old"]
+        for finding in diff.news:
+            severity = finding.severity.value if finding.severity else "note"
+            out += [f"  {severity} {finding.code} {finding.message}", f"    remedy  {finding.remedy}"]
+    if diff.two_lengths is not None:
+        out += ["", *diff.two_lengths.lines()]
     out += ["", *_summary(diff)]
     verdict = diff.verdict
     text = paint(verdict, verdict)
@@ -104,9 +111,14 @@ def _summary(diff: Diff) -> list[str]:
         out.append(f"most was taken by: {culprit.label}, about {lost:,} tokens")
     if diff.loss is not None:
         loss = diff.loss
-        figures = f"{_figure(loss.what, loss.old)} → {_figure(loss.what, loss.new)}"
-        share = 100 * float(1 - loss.new / loss.old)
-        out.append(f"{loss.what}: {figures} ({'−' if share > 0 else '+'}{abs(share):.1f} %)")
+        if loss.wide:
+            figures = " → ".join(_between(loss.what, bounds) for bounds in loss.bounds)
+            share_text = "the layers may differ: bounds, not figures"
+        else:
+            figures = f"{_figure(loss.what, loss.old)} → {_figure(loss.what, loss.new)}"
+            share = 100 * float(1 - loss.new / loss.old)
+            share_text = f"{'−' if share > 0 else '+'}{abs(share):.1f} %"
+        out.append(f"{loss.what}: {figures} ({share_text})")
     for label, ceiling in zip(("old", "new"), diff.ceilings, strict=True):
         if ceiling is not None:
             out.append(f"{label} ceiling: {_ceiling(ceiling)}")
@@ -117,6 +129,12 @@ def _figure(what: str, value: Fraction) -> str:
     if what == "available memory":
         return f"{float(value) / 2**30:.2f} GiB"
     return f"{int(value):,}" if what == "tokens" else f"{float(value):,.2f}"
+
+
+def _between(what: str, bounds: tuple[Fraction, Fraction]) -> str:
+    low, high = (_figure(what, value) for value in bounds)
+    close = bounds[1] - bounds[0] <= max(Fraction(1, 50), bounds[1] / 100)
+    return _figure(what, (bounds[0] + bounds[1]) / 2) if close else f"between {low} and {high}"
 
 
 def _ceiling(ceiling: ConcurrencyCeiling) -> str:
@@ -141,6 +159,15 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
             "new": float(loss.new),
             "low": float(loss.lo),
             "high": float(loss.hi),
+        },
+        "new_findings": [finding.to_dict() for finding in diff.news],
+        "two_lengths": None
+        if diff.two_lengths is None
+        else {
+            "lengths": list(diff.two_lengths.lengths),
+            "divided": float(diff.two_lengths.divided),
+            "fixed_share": float(diff.two_lengths.fixed_share),
+            "proportional": diff.two_lengths.proportional,
         },
         "culprit": diff.culprit.key if diff.culprit is not None else None,
         "terms": [
