@@ -22,6 +22,7 @@ from vlogcheck.diagnose import (
     diagnose_bytes_per_token,
     diagnose_concurrency,
     diagnose_ratio,
+    diagnose_stated_bytes,
     diagnose_tokens,
     diagnose_weights,
 )
@@ -160,6 +161,24 @@ def test_the_right_figure_needs_no_explanation(hand: Hand) -> None:
 def test_what_no_single_mistake_gives_is_unexplained(hand: Hand) -> None:
     odd = hand.bytes() * Fraction(1013, 1009)
     assert diagnose_bytes_per_token(case(hand), (odd, odd)).text.startswith("unexplained")
+
+
+WHOLE = {
+    "bytes_per_element": lambda h: h.bytes(layers=h.layers, heads=h.kv_heads, element=4),
+    "kv_counted_once": lambda h: h.bytes(layers=h.layers, heads=h.kv_heads, both=1),
+    "attention_heads": lambda h: h.bytes(layers=h.layers, heads=h.heads),
+    "head_dim_from_hidden": lambda h: h.bytes(layers=h.layers, heads=h.kv_heads, dim=h.hidden // h.heads),
+}
+
+
+@pytest.mark.parametrize("key", WHOLE)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_a_mistake_in_the_whole_models_figure_is_named(key: str, data: st.DataObject) -> None:
+    hand = data.draw(hands(key))
+    assume(key != "attention_heads" or hand.tp <= hand.kv_heads)  # copies: the ratio of heads is another one on a rank
+    planted = WHOLE[key](hand)
+    named(diagnose_stated_bytes(case(hand), (planted, planted)), key)
 
 
 OSS = {

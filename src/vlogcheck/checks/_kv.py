@@ -133,6 +133,12 @@ def cost_of(plan: ExpectedEngine) -> Cost | None:
     return Cost(seen, Fraction(size, tokens), blocks, tokens)
 
 
+def capacity_line(engine: EngineLedger) -> int | None:
+    """Return the line that shows an engine's capacity, whatever the release prints."""
+    capacity = engine.capacity
+    return capacity.tokens_line or capacity.blocks_line or capacity.concurrency_line
+
+
 def bytes_text(low: Number, high: Number | None = None) -> str:
     """Return bytes per token for people: `57,344 B (56 KiB)`, or bounds."""
     if high is None or round(low) == round(high):

@@ -11,6 +11,7 @@ from vlogcheck.context import Context
 from vlogcheck.deployment import stated
 from vlogcheck.expected import observed_blocks
 from vlogcheck.observed import EngineLedger
+from vlogcheck.records import HybridBlockSize, MambaCacheMode, MambaPagePadding
 from vlogcheck.registry import Finding, Missing, Severity, check
 
 
@@ -25,6 +26,8 @@ def tokens_and_concurrency(capacities: Capacities, context: Context) -> Iterator
             continue
         judged = True
         uniform = _uniform(context, engine)
+        if _states(context):
+            continue  # a request holds state pages besides its tokens, so the lines state two quantities: VL303
         low, high, rule = _bounds(context, engine, tokens.interval.lo, length.lo, uniform=uniform)
         if low <= printed.hi and (high is None or printed.lo <= high):
             continue
@@ -53,6 +56,13 @@ def _why(*, maybe: bool, uniform: bool) -> str:
         return "a decoder that looks at an encoder's output (Whisper) takes more than its length: --model-config says"
     same = "the configuration says that every layer costs the same per token, so the two lines state one quantity"
     return same if uniform else ""
+
+
+def _states(context: Context) -> bool:
+    startup = context.startup
+    if startup.version is None or parse_release(startup.version).since("0.20.2"):
+        return False
+    return bool(startup.last(HybridBlockSize) or startup.last(MambaPagePadding) or startup.last(MambaCacheMode))
 
 
 def _uniform(context: Context, engine: EngineLedger) -> bool | None:

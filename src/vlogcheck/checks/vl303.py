@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from vlogcheck.budget.releases import parse_release
-from vlogcheck.checks._kv import Capacities, same_for_all
+from vlogcheck.checks._kv import Capacities, capacity_line, same_for_all
 from vlogcheck.context import Context
 from vlogcheck.observed import EngineLedger
 from vlogcheck.records import HybridBlockSize, KVGroupBlockSizes, LayerPadding, MambaCacheMode, MambaPagePadding
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.startup import Startup
+from vlogcheck.units import format_gib
 
 
 @check("layers differ: the printed tokens are no capacity", Severity.NOTE)
@@ -37,14 +38,16 @@ def tokens_are_no_capacity(capacities: Capacities, context: Context) -> Iterator
         short = curve[0]
         divided = tokens.interval.lo / short[0]
         observed += f"; at {short[0]:,} tokens {float(short[1]):,.2f} requests fit, not {divided:,.2f} by division"
+        observed += _attention_share(context, engine, tokens.interval.lo)
     else:
+        lacks = "without --model-config" if context.model is None else "as its layers are not modelled"
         remedy = (
-            f"trust the concurrency at {length.lo:,} tokens and nothing at other lengths: the curve is unknown without"
-            " --model-config, tokens ÷ length is not it"
+            f"trust the concurrency at {length.lo:,} tokens and nothing at other lengths: the curve is unknown {lacks},"
+            " tokens ÷ length is not it"
         )
     yield Finding(
         f"{why}: {tokens.interval.lo:,} tokens cannot be divided by a request's length",
-        line=tokens.line,
+        line=capacity_line(engine),
         expected="a request holds a fixed part (state pages, windows) and a part per token",
         observed=observed,
         remedy=remedy,
@@ -81,6 +84,8 @@ def _layers(context: Context, engine: EngineLedger, planned: bool) -> str | None
         return "some layers keep a state instead of tokens"
     if startup.last(LayerPadding) or _several_groups(startup):
         return "the layers are kept in several groups"
+    if (uneven := uneven_layers(context)) is not None:
+        return uneven
     tokens, printed = engine.ledger["tokens"].interval, engine.ledger["concurrency"]
     length = engine.ledger["max_model_len"].interval
     release = parse_release(startup.version)
@@ -95,6 +100,27 @@ def _layers(context: Context, engine: EngineLedger, planned: bool) -> str | None
     if printed.lo is not None and printed.lo > Fraction(tokens.lo, length.lo):
         return "more requests fit than tokens ÷ length, so some layers hold less than the whole request"
     return None
+
+
+def _attention_share(context: Context, engine: EngineLedger, tokens: int) -> str:
+    """Return what full attention's part of counted tokens takes: far less than the pool where states fill the rest.
+
+    Only before 0.20.2: later tokens are concurrency × length and count nothing.
+    """
+    if context.model is None or parse_release(context.startup.version).since("0.20.2") or override_of(context.startup):
+        return ""
+    plan = context.model.expected(context, engine)
+    full = [item for item in plan.plan.specs if item.spec.kind in ("FullAttentionSpec", "MLAAttentionSpec")]
+    layers = sum(item.count for item in plan.plan.specs)
+    if not full or plan.available is None or plan.available.lo <= 0 or plan.setup.options.pipeline_parallel_size > 1:
+        return ""
+    kept = sum(item.count * Fraction(item.spec.page_size_bytes, item.spec.block_size) for item in full) * tokens
+    share = kept / plan.available.mid
+    count = sum(item.count for item in full)
+    return (
+        f"; {count} of {layers} layers keep every token: for the printed tokens {format_gib(int(kept))} per rank,"
+        f" {100 * float(share):.0f} % of the KV cache memory"
+    )
 
 
 _KINDS = {

@@ -9,6 +9,7 @@ from vlogcheck.checks._kv import (
     Cost,
     Plans,
     bytes_text,
+    capacity_line,
     contradiction,
     cost_of,
     diagnosed,
@@ -54,7 +55,7 @@ def _finding(context: Context, plan: ExpectedEngine, cost: Cost) -> Finding:
     ratio = float((low + high) / 2 / cost.expected)
     return Finding(
         f"a token takes {ratio:.4g} times the KV cache memory that {_origin(context)} says",
-        line=tokens.line,
+        line=capacity_line(plan.engine),
         expected=f"{bytes_text(cost.expected)} per token and rank"
         + (f", so {planned.lo:,} tokens" if planned is not None else ""),
         observed=f"{bytes_text(low, high)} per token and rank (memory ÷ {held:,} tokens, within {ROUNDING})",

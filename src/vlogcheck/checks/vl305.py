@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._kv import Plans, contradiction, cost_of, diagnosed, overridden, same_for_all, tokens_text
+from vlogcheck.checks._kv import (
+    Plans,
+    capacity_line,
+    contradiction,
+    cost_of,
+    diagnosed,
+    overridden,
+    same_for_all,
+    tokens_text,
+)
 from vlogcheck.checks._reserved import reserved_for_media
 from vlogcheck.context import Context
 from vlogcheck.expected import ExpectedEngine, observed_blocks
@@ -57,7 +66,7 @@ def _finding(context: Context, plan: ExpectedEngine, *, fewer: bool) -> Finding:
         f"{seen:,} tokens are {seen / due:.4g} times what the configuration gives in this memory"
         if due
         else "no tokens planned",
-        line=tokens.line,
+        line=capacity_line(plan.engine),
         expected=f"{tokens_text(planned)} tokens ({_layers(plan)})",
         observed=f"{seen:,} tokens",
         remedy=f"correct the changed term, or plan with what the log prints: {_printed(plan)}",
@@ -77,7 +86,7 @@ def _no_layout(context: Context, plan: ExpectedEngine) -> Finding:
         explanation = f"{explanation}; {weight.doubt}" if explanation else weight.doubt
     return Finding(
         "no number of blocks gives the printed tokens and concurrency with the layers of the configuration",
-        line=tokens.line,
+        line=capacity_line(plan.engine),
         expected=f"figures of {_layers(plan)}" + (f": {tokens_text(planned)} tokens" if planned is not None else ""),
         observed=_printed(plan),
         remedy=f"give the configuration of the model that was served; until then plan with {_printed(plan)} and nothing at other"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from vlogcheck.budget.releases import parse_release
-from vlogcheck.checks._kv import Capacities, diagnosed, missing_memory, utilization_for
+from vlogcheck.checks._kv import Capacities, capacity_line, diagnosed, missing_memory, utilization_for
 from vlogcheck.context import Context
 from vlogcheck.expect import Expectation
 from vlogcheck.observed import EngineLedger
@@ -26,7 +26,7 @@ def tokens_below_expected(capacities: Capacities, expected: Expectation, context
 
 
 def _finding(context: Context, engine: EngineLedger, held: int, wanted: int, engines: int) -> Finding:
-    line = engine.ledger["tokens"].line
+    line = capacity_line(engine)
     remedies = [f"plan with {held:,} tokens"]
     fix: dict[str, int | float | str] = {}
     factor = Fraction(wanted, max(held, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from vlogcheck.checks._kv import Capacities, bytes_text, cost_of, diagnosed, same_for_all
+from vlogcheck.checks._kv import Capacities, bytes_text, capacity_line, cost_of, same_for_all
 from vlogcheck.context import Context
 from vlogcheck.expect import Expectation
 from vlogcheck.expected import ExpectedEngine
@@ -31,15 +31,27 @@ def stated_bytes_per_token(capacities: Capacities, expected: Expectation, contex
     if low <= told.hi and told.lo <= high:
         return
     tp, pp = _parallel(context.startup)
+    whole = _whole_factor(plan, tp, pp)
     for factor, what in (
-        (tp * pp, "the whole model's"),
-        (tp, f"all {tp} tensor-parallel ranks'"),
-        (pp, f"all {pp} stages'"),
+        (whole, "the whole model's"),
+        (Fraction(tp), f"all {tp} tensor-parallel ranks'"),
+        (Fraction(pp), f"all {pp} stages'"),
     ):
         if factor > 1 and low * factor <= told.hi and told.lo <= high * factor:
             yield _whole(engine, told, (low, high), factor, what, source)
             return
     yield _wrong(context, engine, plan, told, (low, high), source)
+
+
+def _whole_factor(plan: ExpectedEngine | None, tp: int, pp: int) -> Fraction:
+    """Return how many times a rank's bytes the whole model's are."""
+    if plan is None:
+        return Fraction(tp * pp)
+    from vlogcheck.diagnose import case_of
+    from vlogcheck.diagnose.quantities import ranks_of_a_token
+
+    case = case_of(plan)
+    return Fraction(tp * pp) if case is None else ranks_of_a_token(case)
 
 
 def _plan(context: Context, engine: EngineLedger) -> ExpectedEngine | None:
@@ -87,17 +99,17 @@ def _parallel(startup: Startup) -> tuple[int, int]:
 
 
 def _whole(
-    engine: EngineLedger, told: Interval, seen: tuple[Number, Number], factor: int, what: str, source: str
+    engine: EngineLedger, told: Interval, seen: tuple[Number, Number], factor: Fraction, what: str, source: str
 ) -> Finding:
     return Finding(
         f"the stated KV bytes per token are {what}, not one rank's",
-        line=engine.ledger["tokens"].line,
+        line=capacity_line(engine),
         expected=f"{bytes_text(told.lo, told.hi)} per token as stated",
         observed=f"{bytes_text(*seen)} per token and rank ({source}), times {factor} is the stated figure",
-        remedy=f"use {bytes_text(Fraction(told.lo + told.hi, 2 * factor))} for what one rank's memory holds; the total is right"
+        remedy=f"use {bytes_text(Fraction(told.lo + told.hi) / 2 / factor)} for what one rank's memory holds; the total is right"
         " for the memory of all ranks together",
         explanation=f"a rank holds 1/{factor} of every token",
-        fix={"kv_bytes_per_token": round(Fraction(told.lo + told.hi, 2 * factor))},
+        fix={"kv_bytes_per_token": round(Fraction(told.lo + told.hi) / 2 / factor)},
         severity=Severity.NOTE,
     )
 
@@ -110,22 +122,32 @@ def _wrong(
     seen: tuple[Number, Number],
     source: str,
 ) -> Finding:
-    explanation = ""
-    if plan is not None:
-        explanation = diagnosed(plan, told)
-    if not explanation or explanation.startswith("unexplained"):
-        from vlogcheck.diagnose import diagnose_ratio
-        from vlogcheck.diagnose.ratios import Parallel
-
-        explanation = diagnose_ratio(told, seen, Parallel(*_parallel(context.startup))).text
+    explanation = _explained(context, plan, told, seen)
     ratio = float(Fraction(told.lo + told.hi) / (Fraction(seen[0]) + Fraction(seen[1])))
     middle = (Fraction(seen[0]) + Fraction(seen[1])) / 2
     return Finding(
         f"the stated KV bytes per token are {ratio:.4g} times the log's",
-        line=engine.ledger["tokens"].line,
+        line=capacity_line(engine),
         expected=f"{bytes_text(told.lo, told.hi)} per token as stated",
         observed=f"{bytes_text(*seen)} per token and rank ({source})",
         remedy=f"plan with {bytes_text(middle)} per token and rank",
         explanation=explanation,
         fix={"kv_bytes_per_token": round(middle)},
     )
+
+
+def _explained(context: Context, plan: ExpectedEngine | None, told: Interval, seen: tuple[Number, Number]) -> str:
+    from vlogcheck.diagnose import case_of, diagnose_ratio, diagnose_stated_bytes
+    from vlogcheck.diagnose.quantities import alternating
+    from vlogcheck.diagnose.ratios import Parallel
+
+    case = case_of(plan) if plan is not None else None
+    if case is not None:
+        found = diagnose_stated_bytes(case, told)
+        if found.candidates:
+            return found.text
+    tp, pp = _parallel(context.startup)
+    rank = diagnose_ratio(told, seen, Parallel(tp, pp)).candidates
+    share = tp * pp
+    whole = diagnose_ratio((Fraction(told.lo, share), Fraction(told.hi, share)), seen).candidates if share > 1 else ()
+    return alternating(rank, whole).text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._kv import Plans
+from vlogcheck.checks._kv import Plans, capacity_line
 from vlogcheck.context import Context
 from vlogcheck.expected import ExpectedEngine
 from vlogcheck.registry import Finding, Severity, check
@@ -27,7 +27,7 @@ def replicated_kv_heads(plans: Plans, context: Context) -> Iterator[Finding]:
     what = "the latent (MLA)" if settings.use_mla else f"{heads} KV head{'s' if heads > 1 else ''}"
     yield Finding(
         f"{what} over {tp} tensor-parallel ranks: every token is kept {copies} times",
-        line=plan.engine.ledger["tokens"].line,
+        line=capacity_line(plan.engine),
         expected=f"1/{tp} of every token on each of {tp} ranks",
         observed=f"1/{heads} on each: {copies} copies",
         remedy=_remedy(plan, tp, heads, copies),

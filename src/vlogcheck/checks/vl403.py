@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._kv import Plans
+from vlogcheck.checks._kv import Plans, capacity_line
 from vlogcheck.expected import observed_blocks
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.units import format_bytes
@@ -28,7 +28,7 @@ def max_num_seqs_out_of_reach(plans: Plans) -> Iterator[Finding]:
         fixed = f"{least} blocks" + (f" ({format_bytes(least * size)} per rank)" if size else "")
         yield Finding(
             f"{cap.lo} requests can never run at once: the shortest ones fill the KV cache with {most:,}",
-            line=plan.engine.ledger["tokens"].line,
+            line=capacity_line(plan.engine),
             expected=f"max_num_seqs={cap.lo} requests of some length",
             observed=f"{blocks.lo:,} blocks, {fixed} for the shortest request: {most:,} requests",
             remedy=f"--max-num-seqs {most}: more are preempted or wait whatever their length",

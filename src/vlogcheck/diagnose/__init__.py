@@ -13,6 +13,7 @@ from vlogcheck.diagnose.mistakes import MISTAKES, Mistake
 from vlogcheck.diagnose.quantities import (
     diagnose_bytes_per_token,
     diagnose_concurrency,
+    diagnose_stated_bytes,
     diagnose_tokens,
 )
 from vlogcheck.diagnose.ratios import diagnose_ratio, diagnose_weights
@@ -27,6 +28,7 @@ __all__ = [
     "diagnose_bytes_per_token",
     "diagnose_concurrency",
     "diagnose_ratio",
+    "diagnose_stated_bytes",
     "diagnose_tokens",
     "diagnose_weights",
 ]

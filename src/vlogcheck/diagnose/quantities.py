@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from vlogcheck.diagnose._case import Bounds, Case, Variant
@@ -9,9 +11,23 @@ from vlogcheck.diagnose._result import Candidate, Diagnosis
 from vlogcheck.diagnose.mistakes import MISTAKES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["diagnose_bytes_per_token", "diagnose_concurrency", "diagnose_tokens"]
+__all__ = [
+    "SHARES",
+    "alternating",
+    "diagnose_bytes_per_token",
+    "diagnose_concurrency",
+    "diagnose_stated_bytes",
+    "diagnose_tokens",
+    "ranks_of_a_token",
+]
+
+SHARES = frozenset(
+    {"tp_share_not_taken", "tp_share_taken_twice", "all_pipeline_stages", "pp_share_taken_twice", "whole_model",
+     "replication_forgotten", "latent_divided"}
+)  # fmt: skip
+"""Mistakes in taking a rank's share: none of a figure that is meant for the whole model."""
 
 
 def diagnose_bytes_per_token(case: Case, seen: Bounds) -> Diagnosis:
@@ -23,6 +39,31 @@ def diagnose_bytes_per_token(case: Case, seen: Bounds) -> Diagnosis:
         return None if not found or found == right else (found, found)
 
     return _search(case, value, seen)
+
+
+def ranks_of_a_token(case: Case) -> Fraction:
+    """Return how many times a rank's bytes per token the whole model's are: copies of KV heads and latents count once."""
+    heads = 1 if case.latent else case.kv_heads
+    layers = len(case.layers.layers)
+    stage = max((len(case.layers.on_stage(number)) for number in range(case.layers.stages)), default=layers)
+    return Fraction(min(case.tp, max(heads, 1))) * Fraction(layers, stage or 1)
+
+
+def diagnose_stated_bytes(case: Case, told: Bounds) -> Diagnosis:
+    """Return the mistakes behind a stated figure that may be meant for one rank or for the whole model."""
+    rank = diagnose_bytes_per_token(case, told).candidates
+    factor = ranks_of_a_token(case)
+    if factor == 1:
+        return Diagnosis(rank)
+    whole = diagnose_bytes_per_token(case, (told[0] / factor, told[1] / factor)).candidates
+    return alternating(rank, whole)
+
+
+def alternating(rank: Sequence[Candidate], whole: Sequence[Candidate]) -> Diagnosis:
+    """Return the mistakes of both readings of a figure, the commonest of each first."""
+    meant = [c._replace(text=f"{c.text} (of the whole model's figure)") for c in whole if c.key not in SHARES]
+    pairs = zip_longest(rank, meant)
+    return Diagnosis(tuple(candidate for pair in pairs for candidate in pair if candidate is not None))
 
 
 def diagnose_tokens(case: Case, seen: Bounds, length: int) -> Diagnosis:

@@ -29,6 +29,9 @@ class Parallel(NamedTuple):
 
 _SINGLE = Parallel()
 
+_MOST_HEADS = 16
+"""Attention heads that share one KV head, at most, in the models people serve."""
+
 
 def _factors(parallel: Parallel, unit: Fraction) -> Iterator[tuple[str, str, Fraction]]:
     """Yield key, words and factor: what a hand figure is multiplied by through the mistake."""
@@ -71,6 +74,10 @@ def diagnose_ratio(
         low, high = seen[0] * factor, seen[1] * factor
         if low <= stated[1] and stated[0] <= high:
             found.append(Candidate(key, text, low, high))
+    for ratio in range(2, _MOST_HEADS + 1):
+        if seen[0] * ratio <= stated[1] and stated[0] <= seen[1] * ratio:
+            text = f"attention heads counted instead of KV heads, if the model has {ratio} of them for each KV head"
+            found.append(Candidate("attention_heads", text, seen[0] * ratio, seen[1] * ratio))
     return Diagnosis(tuple(found))
 
 
