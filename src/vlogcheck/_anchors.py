@@ -48,10 +48,11 @@ _SHORTEST = 4
 _BETWEEN = "\x1e"
 _OPTIONAL = pattern(r"\[\[(?:[^\[\]\x1e]|\[(?!\[)|\](?!\]))*\]\]")
 _VARIABLE = pattern(
-    r"\{\{|\}\}|\{\w+(?::[^{}]*)?\}"
-    r'|["\\<>&/]|[^\x20-\x7e\n\x1e]+'  # what JSON writers escape
-    r"|(?:INFO|WARNING|ERROR): +"  # what uvicorn prints in colour
+    r'["\\<>&/{}\x00-\x09\x0b-\x1d\x1f\x7f-\U0010ffff]'  # what JSON writers escape, and braces:
+    r"(?:(?<=\{)(?:\{|\w+(?::[^{}]*)?\})|(?<=\})\}|)"  # `{{`, holes, `}}`
 )
+_COLOURED = ("INFO:     ", "WARNING:  ", "ERROR:    ")
+"""How uvicorn prints levels: on a terminal an escape sequence stands in the middle."""
 
 Find = Callable[[Any], "list[int]"]
 """Returns the offsets of anchors in a bytes-like object, in order."""
@@ -66,6 +67,8 @@ def fixed_texts(templates: Iterable[Template]) -> list[str]:
     count = 1
     while count:  # innermost first
         whole, count = _OPTIONAL.subn("\0", whole)
+    for level in _COLOURED:
+        whole = whole.replace(level, "\0")
     return _VARIABLE.sub("\0", whole).split(_BETWEEN)
 
 

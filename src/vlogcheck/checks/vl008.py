@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
@@ -21,6 +22,9 @@ _COMPARE: dict[str, Callable[[Version, Version], bool]] = {
 _CLAUSE = pattern(r"(>=|<=|<|>)([\d.]+)")
 
 
+_release = lru_cache(maxsize=256)(Version)
+
+
 def _holds(versions: str, version: Version) -> bool:
     """Whether a release is among a wording's versions."""
     clauses = [_CLAUSE.fullmatch(clause.strip()) for clause in versions.split(",") if clause.strip()]
@@ -28,7 +32,7 @@ def _holds(versions: str, version: Version) -> bool:
         from packaging.specifiers import SpecifierSet  # rare, and 3 ms to import
 
         return version in SpecifierSet(versions)
-    return all(_COMPARE[clause[1]](version, Version(clause[2])) for clause in clauses if clause is not None)
+    return all(_COMPARE[clause[1]](version, _release(clause[2])) for clause in clauses if clause is not None)
 
 
 @check("wordings that the release in the log is not known to print", Severity.NOTE)

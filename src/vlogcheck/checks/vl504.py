@@ -13,12 +13,12 @@ from vlogcheck.registry import Finding, Missing, Severity, check
 @check("KV heads are replicated over tensor parallel ranks", Severity.NOTE)
 def kv_heads_replicated(context: Context) -> Iterator[Finding]:
     """Say how many copies of the KV cache a tensor parallel size above the KV heads keeps."""
-    from vlogcheck.budget.model import ModelConfigError
-
     model = context.model
     if not isinstance(model, Model):
         raise Missing("no model configuration: give --model-config")
     tp, _ = parallel_sizes(context.startup)
+    from vlogcheck.budget.model import ModelConfigError
+
     try:
         latent = model.config.values.has("kv_lora_rank")
         heads = 1 if latent else model.config.num_kv_heads
