@@ -249,7 +249,7 @@ def _read_beside(smi: Source | None, metrics: Source | None) -> list[object]:
 def choose_checks(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Check]:
     """Return the checks whose code begins with one of `select` (all when empty) and with none of `ignore`.
 
-    Raises `ValueError` naming a code that no check has.
+    Raises `ValueError` naming a code that no check has, or when no check is left.
     """
     checks = all_checks()
     wanted = [code.strip().upper() for code in select if code.strip()]
@@ -257,11 +257,14 @@ def choose_checks(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> lis
     for code in (*wanted, *unwanted):
         if not any(known.startswith(code) for known in checks):
             raise ValueError(f"no check is called {code}: see `vlogcheck list checks`")
-    return [
+    chosen = [
         item
         for code, item in checks.items()
         if (not wanted or any(code.startswith(w) for w in wanted)) and not any(code.startswith(u) for u in unwanted)
     ]
+    if not chosen:
+        raise ValueError("no check is left: what is selected is also ignored")  # a pass without a check would be silence
+    return chosen
 
 
 def read(log: LogSource | Sequence[LogSource]) -> LogFacts:

@@ -52,7 +52,7 @@ class Budget:
     smallest_utilization: Fraction | None
     """Utilization, rounded up to two decimals, at which what was asked for fits; None where none up to 1 does."""
     smallest_tensor_parallel: int | None
-    """Fewest ranks per layer at which it fits, keeping the utilization."""
+    """Fewest ranks per layer (1, 2, 4, 8, 16 or the given number) at which it fits, keeping the utilization."""
     needed_bytes: int | None
     """KV cache memory per rank that what was asked for takes."""
 
@@ -168,7 +168,7 @@ def answer(
     at_context = Fraction(blocks, per_request) if blocks is not None and per_request else None
     needed = _needed(made, concurrency or 1, context)
     utilization, degree = _smallest(
-        model, options, weights, needed, total_memory, other,
+        model, options, weights, _required(made, options, needed), total_memory, other, release,
         lambda changed: answer(
             model, changed, release=release, env=env, device=device, concurrency=concurrency or 1, context=context,
         ),
@@ -176,7 +176,12 @@ def answer(
     return Budget(
         name=name or (model.architecture or ""), plan=made, weights=weights, ledger=ledger, concurrency=concurrency,
         context=context, concurrency_at_context=at_context,
-        largest_context=_largest_context(made, concurrency) if concurrency else None, smallest_utilization=utilization,
+        largest_context=_largest_context(
+            made, concurrency, available, lambda length: plan(
+                model, replace(options, max_model_len=length), release=release, available=available, env=env, device=device,
+                total_memory=memory,
+            ),
+        ) if concurrency else None, smallest_utilization=utilization,
         smallest_tensor_parallel=degree, needed_bytes=needed,
     )  # fmt: skip
 
@@ -203,7 +208,7 @@ def _available(
     ratio = Fraction(str(share))
     ledger.exact(
         "utilization", "utilization", "ratio", ratio, "given" if given else "assumed",
-        origin="--gpu-memory-utilization" if given else f"default of {found.text}",
+        origin="--gpu-memory-utilization" if given else f"default of {found.version}",
     )  # fmt: skip
     requested = Interval(math.floor(total.lo * ratio), math.floor(total.hi * ratio))
     ledger.between("requested", "requested", "bytes", requested, "derived", formula="total × utilization")
@@ -278,19 +283,32 @@ def _needed(made: KVPlan, concurrency: float, context: int | None) -> int | None
     return max(blocks * made.pool.bytes_per_block(rank) for rank in range(len(made.pool.ranks)))
 
 
-def _largest_context(made: KVPlan, concurrency: float | None) -> int | None:
-    blocks, pool = made.num_blocks, made.pool
-    if concurrency is None or pool is None or not made.max_model_len:
-        return None
-    if blocks is None:  # one request of the longest context does not fit: shorter ones may
+def _largest_context(
+    made: KVPlan, concurrency: float, available: Interval | None, retry: Callable[[int], KVPlan]
+) -> int | None:
+    """Return the longest request of which so many fit. Where vLLM refuses the longest context, a shorter one is tried."""
+    pool = made.pool
+    if pool is None or not made.max_model_len:
         return None
     wanted = Fraction(str(concurrency))
-    return largest_length(made.max_model_len, lambda length: wanted * pool.blocks_per_request(length) <= blocks) or None
+    blocks = made.num_blocks
+    if blocks is not None:
+        return largest_length(made.max_model_len, lambda n: wanted * pool.blocks_per_request(n) <= blocks) or None
+    if available is None or available.lo <= 0:
+        return None
+    least = max(wanted, Fraction(1))  # vLLM starts only where one request fits
+
+    def holds(length: int) -> bool:
+        changed = retry(length)
+        each = changed.blocks_per_request(length)
+        return changed.num_blocks is not None and each is not None and least * each <= changed.num_blocks
+
+    return largest_length(made.max_model_len, holds) or None
 
 
 def _smallest(
     model: ModelConfig, options: ServeOptions, weights: tuple[WeightEstimate, ...], needed: int | None, total: Interval,
-    other: Interval | None, retry: Callable[[ServeOptions], Budget],
+    other: Interval | None, release: str | None, retry: Callable[[ServeOptions], Budget],
 ) -> tuple[Fraction | None, int | None]:  # fmt: skip
     """Return the smallest utilization and tensor-parallel size with which the needed KV cache fits on each card."""
     if needed is None or not weights or any(w.unknown for w in weights):
@@ -298,22 +316,25 @@ def _smallest(
     demand = max(w.allocated_bytes for w in weights) + needed + (other.hi if other else 0)
     hundredths = math.ceil(Fraction(demand * 100, total.lo)) if total.lo else 101
     utilization = Fraction(hundredths, 100) if hundredths <= 100 else None
-    degree = None
-    found = parse_release(None)
-    share = options.gpu_memory_utilization or default_utilization(found)
+    share = options.gpu_memory_utilization or default_utilization(parse_release(release))
     room = math.floor(total.lo * Fraction(str(share)))
-    if demand <= room:
-        degree = options.tensor_parallel_size
-    else:
-        heads = model.num_attention_heads or 0
-        for size in _DEGREES:
-            if size <= options.tensor_parallel_size or (heads and heads % size):
-                continue
-            changed = replace(options, tensor_parallel_size=size)
-            if _demand(retry, changed, other, room):
-                degree = size
-                break
-    return utilization, degree
+    heads = model.num_attention_heads or 0
+    for size in sorted({*_DEGREES, options.tensor_parallel_size}):
+        if heads and heads % size:
+            continue
+        if size == options.tensor_parallel_size:
+            fits = demand <= room
+        else:
+            fits = _demand(retry, replace(options, tensor_parallel_size=size), other, room)
+        if fits:
+            return utilization, size
+    return utilization, None
+
+
+def _required(made: KVPlan, options: ServeOptions, needed: int | None) -> int | None:
+    """Return what the KV cache must hold: the requests asked for, and one of the longest context, or vLLM refuses to start."""
+    one = _needed(made, 1, made.max_model_len) if options.max_model_len != -1 else None
+    return needed if needed is None or one is None else max(needed, one)
 
 
 def _demand(retry: Callable[[ServeOptions], Budget], options: ServeOptions, other: Interval | None, room: int) -> bool:
@@ -323,7 +344,8 @@ def _demand(retry: Callable[[ServeOptions], Budget], options: ServeOptions, othe
         budget = retry(unsized)
     except ModelConfigError:
         return False
-    if budget.needed_bytes is None or any(w.unknown for w in budget.weights):
+    required = _required(budget.plan, options, budget.needed_bytes)
+    if required is None or any(w.unknown for w in budget.weights):
         return False
-    demand = max(w.allocated_bytes for w in budget.weights) + budget.needed_bytes + (other.hi if other else 0)
+    demand = max(w.allocated_bytes for w in budget.weights) + required + (other.hi if other else 0)
     return demand <= room

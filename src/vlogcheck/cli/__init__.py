@@ -72,8 +72,19 @@ def check_arguments(words: list[str]) -> dict[str, Any]:
     return _check.check_arguments(words)
 
 
+def _spare_collections() -> None:
+    """Keep the collector from walking what lives as long as the process: a tenth of the run of a small log."""
+    import atexit
+    import gc
+
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)  # leaving, the interpreter collects twice
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command. Exits with 0 pass, 1 fail, 2 usage or unreadable input, 3 inconclusive."""
+    if arguments is None:
+        _spare_collections()
     try:
         _cli.main(args=arguments, prog_name="vlogcheck", standalone_mode=False)
     except click.exceptions.Abort:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from vlogcheck.cli._types import Size, Sizes, WithFlags
+from vlogcheck.cli._types import Number, Size, Sizes, WithFlags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["command"]
 
@@ -23,18 +27,33 @@ def _assignment(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     return environment
 
 
+def _release(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        Version((value or "0").removeprefix("v"))
+    except InvalidVersion:
+        raise click.BadParameter(f"{value!r} is no release: give something like 0.11.0") from None
+    return value
+
+
 @click.command("budget", cls=WithFlags)
 @click.argument("configs", nargs=-1, required=True, metavar="CONFIG…")
-@click.option("--vllm", metavar="RELEASE", help="vLLM release whose rules are followed [default: the newest known].")
+@click.option(
+    "--vllm", metavar="RELEASE", callback=_release,
+    help="vLLM release whose rules are followed, such as 0.11.0 [default: the newest known].",
+)  # fmt: skip
 @click.option(
     "--available-kv-memory", type=Sizes(), multiple=True,
     help="KV cache memory per rank, such as 60.31GiB or whole bytes; several (with commas) for the stages of a pipeline.",
 )  # fmt: skip
-@click.option("--total-memory", type=Size(), help="Device memory in total, such as 65520MiB.")
-@click.option("--other-memory", type=Size(), help="Activation peak, non-torch memory and graphs per rank.")
-@click.option("--concurrency", type=click.FloatRange(0, min_open=True), help="Requests that must run at once.")
-@click.option("--context", type=click.IntRange(1), help="Tokens per request [default: the longest context].")
-@click.option("--device", metavar="NAME", help="The card, such as H100, A100, B200, cpu [default: an H100-class card].")
+@click.option("--total-memory", type=Size(memory=True), help="Device memory in total, such as 65520MiB.")
+@click.option("--other-memory", type=Size(memory=True), help="Activation peak, non-torch memory and graphs per rank.")
+@click.option("--concurrency", type=Number(), metavar="N", help="Requests that must run at once.")
+@click.option(
+    "--context", type=click.IntRange(1), metavar="TOKENS", help="Tokens per request [default: the longest context]."
+)
+@click.option("--device", metavar="NAME", help="The card, such as H100, A100, B200, cpu [default: by --total-memory].")
 @click.option(
     "--env", multiple=True, callback=_assignment, metavar="NAME=VALUE", help="A vLLM environment variable. Repeatable."
 )
@@ -53,6 +72,7 @@ def command(ctx: click.Context, /, configs: tuple[str, ...], output: str, **opti
     from vlogcheck.report.budget import render, render_json
 
     flags = parse_serve_flags(ctx.meta.get("vllm.flags", []))
+    _refuse_misspelt(flags.unused)
     sizes = [size for group in options["available_kv_memory"] for size in group]
     available = sizes[0] if len(sizes) == 1 else sizes or None
     budgets = [
@@ -66,6 +86,20 @@ def command(ctx: click.Context, /, configs: tuple[str, ...], output: str, **opti
     click.echo(render_json(budgets) if output == "json" else render(budgets, flags))
     verdicts = [budget.fits for budget in budgets]
     sys.exit(1 if False in verdicts else 3 if None in verdicts else 0)
+
+
+def _refuse_misspelt(unused: Iterable[str]) -> None:
+    """Refuse a flag that looks like a known one: a typo must not pass for a flag without effect."""
+    from difflib import get_close_matches
+
+    from vlogcheck.budget._flagtypes import known_kind
+    from vlogcheck.budget.flags import ServeOptions
+
+    names = [field.name for field in fields(ServeOptions) if field.name != "unused"]
+    for name in unused:
+        if known_kind(name) is None and (close := get_close_matches(name, names, 1, 0.88)):
+            given, meant = (f"--{each.replace('_', '-')}" for each in (name, close[0]))
+            raise click.UsageError(f"{given} is no flag of `vllm serve` known here: did you mean {meant}?")
 
 
 def _model_name(config: str) -> str:

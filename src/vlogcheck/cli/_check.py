@@ -18,22 +18,23 @@ _MOST_REPORTS = 8
 """Logs up to which each gets its own report."""
 
 
-@click.command("check")
+@click.command("check", short_help="Check LOGs; the command may be left out: vlogcheck LOG.")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG…")
 @question
 @click.option(
     "--follow", "-f", is_flag=True, help="Watch a growing log (or `-`) and exit the moment the verdict is known."
 )
 @click.option(
-    "--until", type=click.Choice(["decided", "ready"]), default="decided", help="With --follow: what a pass waits for."
-)
+    "--until", type=click.Choice(["decided", "ready"]), default="decided", show_default=True,
+    help="With --follow: what a pass waits for: the lines that decide it, or a server that answers.",
+)  # fmt: skip
 @click.option("--timeout", type=Duration(), help="With --follow: inconclusive after this long, such as 15m or 90s.")
 @click.option(
     "--tee",
     is_flag=True,
     help="With --follow: pass the log through to standard output; the report goes to standard error.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes for many logs [default: all cores].")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes for many logs [default: all cores].")
 def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -> None:
     """Check each LOG: a file (.gz, .zst, .xz and .bz2 are read as they are), a directory, or `-` for standard input.
 

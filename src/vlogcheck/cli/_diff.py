@@ -28,11 +28,13 @@ class _Share(_ParamType):
         return share
 
 
-@click.command("diff")
+@click.command("diff", short_help="Compare two logs: which term took the tokens.")
 @click.argument("old", metavar="OLD.LOG")
 @click.argument("new", metavar="NEW.LOG")
 @click.option("--max-loss", type=_Share(), help="Share of the capacity that may be lost, such as 5%.")
-@click.option("--context", type=click.IntRange(1), help="Compare the concurrency at so many tokens per request.")
+@click.option(
+    "--context", type=click.IntRange(1), metavar="TOKENS", help="Compare the concurrency at so many tokens per request."
+)
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(old: str, new: str, max_loss: float | None, context: int | None, output: str) -> None:
     """Compare the last start-ups of two logs term by term: which term took the tokens.

@@ -11,7 +11,7 @@ import click
 __all__ = ["explain", "list_", "parse"]
 
 
-@click.command("parse")
+@click.command("parse", short_help="Print one JSON object per record of a log.")
 @click.argument("log")
 @click.option(
     "--unrecognised", is_flag=True, help="List memory-looking lines that no template knows, instead of records."

@@ -6,26 +6,31 @@ from typing import Any
 
 import click
 
-from vlogcheck.cli._types import Size
+from vlogcheck.cli._types import Number, Size
 
 __all__ = ["arguments_of", "question"]
 
 _QUESTION = (
+    click.option("--expect-concurrency", type=Number(), metavar="N", help="Requests that must run at once."),
     click.option(
-        "--expect-concurrency", type=click.FloatRange(0, min_open=True), help="Requests that must run at once."
+        "--context",
+        type=click.IntRange(1),
+        metavar="TOKENS",
+        help="Tokens per request [default: the log's own length].",
     ),
-    click.option("--context", type=click.IntRange(1), help="Tokens per request [default: the log's own length]."),
-    click.option("--expect-tokens", type=click.IntRange(1), help="Tokens the KV cache of one engine must hold."),
-    click.option("--expect-weights", "--weights", type=Size(), help="Weights per rank, such as 15.4GiB."),
+    click.option(
+        "--expect-tokens", type=click.IntRange(1), metavar="TOKENS", help="Tokens the KV cache of one engine must hold."
+    ),
+    click.option("--expect-weights", "--weights", type=Size(memory=True), help="Weights per rank, such as 15.4GiB."),
     click.option(
         "--expect-kv-bytes-per-token",
         "--kv-bytes-per-token",
         type=Size(),
         help="KV cache bytes per token, such as 64KiB.",
     ),
-    click.option("--total-memory", type=Size(), help="Device memory in total, such as 65520MiB."),
+    click.option("--total-memory", type=Size(memory=True), help="Device memory in total, such as 65520MiB."),
     click.option(
-        "--gpu-memory-utilization", type=click.FloatRange(0, 1, min_open=True), help="Share vLLM was to take."
+        "--gpu-memory-utilization", type=Number(1), metavar="SHARE", help="Share vLLM was to take, such as 0.9."
     ),
     click.option("--shared-card", is_flag=True, help="Other programs use the card too."),
     click.option("--model-config", type=click.Path(), help="The model's config.json or a directory holding one."),

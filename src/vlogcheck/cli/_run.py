@@ -14,12 +14,19 @@ from vlogcheck.cli._types import Duration, WithFlags, pass_through, say
 __all__ = ["command"]
 
 
-@click.command("run", cls=WithFlags)
+class _WithCommand(WithFlags):
+    rest = "-- COMMAND OF THE SERVER…"
+
+
+@click.command("run", cls=_WithCommand)
 @question
 @click.option(
     "--timeout", type=Duration(), help="Stop the server when there is no verdict after this long, such as 15m."
 )
-@click.option("--until", type=click.Choice(["decided", "ready"]), default="decided", help="What a pass waits for.")
+@click.option(
+    "--until", type=click.Choice(["decided", "ready"]), default="decided", show_default=True,
+    help="What a pass waits for: the lines that decide it, or a server that answers.",
+)  # fmt: skip
 @click.option("--keep", is_flag=True, help="Leave the server running in the background after a pass.")
 @click.option(
     "--log",

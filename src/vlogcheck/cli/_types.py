@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -19,15 +20,22 @@ class Size(_ParamType):
     name = "size"
     signed = False
 
+    def __init__(self, *, memory: bool = False) -> None:
+        self.memory = memory
+        """Whether it is memory of a card, so that `80` can only be a forgotten unit."""
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from vlogcheck.units import Interval, SizeError, parse_size
 
         if isinstance(value, Interval):
             return value
         try:
-            return parse_size(value, signed=self.signed)
+            size = parse_size(value, signed=self.signed)
         except SizeError as error:
             self.fail(str(error), param, ctx)
+        if self.memory and isinstance(value, str) and value.strip().isdigit() and 0 < size.hi < 1 << 20:
+            self.fail(f"{value} is that many bytes: say {value}GiB if you mean it", param, ctx)
+        return size
 
 
 class Sizes(Size):
@@ -58,14 +66,44 @@ class Duration(_ParamType):
         return hours * 3600 + minutes * 60 + seconds
 
 
+class Number(click.FloatRange):
+    """A number, with a message that says what one looks like."""
+
+    def __init__(self, most: float | None = None) -> None:
+        super().__init__(0, most, min_open=True)
+        self.example = "16" if most is None else "0.9"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 < number <= (self.max or 1e15):
+            bounds = f"above 0 and at most {self.max:g}" if self.max else "above 0 and below 1e15"
+            self.fail(f"{value!r} is no number {bounds}: give something like {self.example}", param, ctx)
+        return number
+
+
 class WithFlags(click.Command):
-    """Keeps what stands after `--` apart: the flags of `vllm serve`, as given."""
+    """Keeps what stands after `--` apart: the flags of `vllm serve`, or the server's command, as given."""
+
+    rest = "[-- FLAGS OF VLLM SERVE…]"
+    """What goes after `--`, for the usage line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
             at = args.index("--")
             args, ctx.meta["vllm.flags"] = args[:at], args[at + 1 :]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not error.possibilities and "vllm.flags" not in ctx.meta:
+                text = f"{error.format_message()} Options of `vllm serve` go after --."
+                raise click.UsageError(text, ctx) from None
+            raise
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), self.rest]
 
 
 def worst(codes: list[int]) -> int:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["render", "render_json"]
 
 _FITS = {True: "fits", False: "does not fit", None: "cannot be said"}
+_WEIGHED = ("mm_encoder_tp_mode", "language_model_only", "limit_mm_per_prompt", "eplb_config", "num_redundant_experts")
+"""Flags that are no options of the KV cache and yet change the weights."""
 
 
 def render_json(budgets: list[Budget]) -> str:
@@ -26,20 +28,20 @@ def render(budgets: list[Budget], flags: ServeOptions) -> str:
     """Return the ledger of one model, or the table of what a card can serve for several."""
     if len(budgets) == 1:
         return "\n".join(_one(budgets[0], flags))
-    return "\n".join(_table(budgets))
+    return "\n".join([*_table(budgets), *_notes(budgets, flags)])
 
 
 def _one(budget: Budget, flags: ServeOptions) -> list[str]:
     made = budget.plan
-    out = [f"{budget.name}: {_FITS[budget.fits]}"]
+    reason = _reason(budget)
+    out = [f"{budget.name}: {_FITS[budget.fits]}" + (f": {reason}" if reason else "")]
     if made.unknown is not None:
         out.append(f"  not modelled: {made.unknown.reason}")
         out += [f"  can still be checked in a log: {what}" for what in made.unknown.checkable]
         return out
     rows = [(term.label, term.text(), _note(term.formula, term.origin, term.status)) for term in budget.ledger]
     out += _align(rows)
-    out += ["", "  layers"]
-    out += _align(
+    layers = _align(
         [
             (
                 f"{item.count} × {item.spec.kind}",
@@ -50,6 +52,7 @@ def _one(budget: Budget, flags: ServeOptions) -> list[str]:
             for item in made.specs
         ]
     )
+    out += ["", "  layers", *layers] if layers else []
     if len(made.groups) > 1:
         out.append(f"  {len(made.groups)} groups share the pool; one block holds a page of every layer of the largest")
     per_request = made.blocks_per_request()
@@ -57,33 +60,67 @@ def _one(budget: Budget, flags: ServeOptions) -> list[str]:
         out.append(f"  one request of {made.max_model_len:,} tokens takes {per_request:,} blocks")
     if made.error is not None:
         out += ["", f"  vLLM would refuse: {made.error.message}"]
-    out += ["", *_answers(budget)]
-    if flags.unused:
-        out.append(f"  flags without effect on memory here: {', '.join(map(str, flags.unused))}")
-    notes = budget.to_dict()["assumptions"] + budget.ledger.assumptions
-    if notes:
-        out += ["", "  assumed"]
-        out += [f"    {note}" for note in dict.fromkeys(notes)]
+    answers = _answers(budget)
+    out += ["", *answers] if answers else []
+    return out + _notes([budget], flags)
+
+
+def _notes(budgets: list[Budget], flags: ServeOptions) -> list[str]:
+    """Return what was assumed, each thing once, with the models it is about where not all share it."""
+    about: dict[str, list[str]] = {}
+    for budget in budgets:
+        for note in dict.fromkeys([*budget.to_dict()["assumptions"], *budget.ledger.assumptions]):
+            about.setdefault(note, []).append(budget.name)
+    out = ["", "  assumed"] if about else []
+    for note, names in about.items():
+        out.append(f"    {note}" if len(names) == len(budgets) else f"    {', '.join(names)}: {note}")
+    if ignored := [name for name in flags.unused if name not in _WEIGHED]:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in ignored)
+        out += ["", f"  flags taken to be without effect on memory: {named}"]
     return out
+
+
+def _reason(budget: Budget) -> str:
+    """Return why it does not fit or cannot be said, in a few words."""
+    made = budget.plan
+    if budget.fits is None:
+        if made.unknown is not None:
+            return ""
+        if "requested" in budget.ledger and not budget.ledger["weights"].known:
+            return "the weights are not known from the configuration"
+        return "give --total-memory or --available-kv-memory" if made.num_blocks is None else ""
+    if budget.fits or made.error is None:
+        return ""
+    error = made.error
+    if error.needed_gib is not None and error.available_gib is not None:
+        return (
+            f"one request of {made.max_model_len:,} tokens needs {float(error.needed_gib):.2f} GiB of KV cache,"
+            f" there are {float(error.available_gib):.2f} GiB"
+        )
+    return "no memory is left for the KV cache" if error.kind == "no_kv_cache_memory" else ""
 
 
 def _answers(budget: Budget) -> list[str]:
     rows: list[tuple[str, str, str]] = []
     if budget.context and budget.concurrency_at_context is not None:
-        rows.append((f"requests of {budget.context:,} tokens at once", f"{float(budget.concurrency_at_context):,.2f}", ""))
+        rows.append(
+            (f"requests of {budget.context:,} tokens at once", f"{float(budget.concurrency_at_context):,.2f}", "")
+        )
     if budget.concurrency is not None:
         largest = "none" if budget.largest_context is None else f"{budget.largest_context:,} tokens"
         rows.append((f"longest request of which {budget.concurrency:g} fit", largest, "--max-model-len"))
         if budget.needed_bytes is not None and budget.context:
             what = f"KV cache for {budget.concurrency:g} × {budget.context:,} tokens"
             rows.append((what, format_gib(budget.needed_bytes), "per rank"))
-    if "total" in budget.ledger:
+    if "total" in budget.ledger and budget.ledger["weights"].known:
         least = budget.smallest_utilization
         rows.append(
             ("smallest utilization that fits", "none" if least is None else f"{float(least):.2f}", _advice(least))
         )
         degree = budget.smallest_tensor_parallel
-        rows.append(("fewest ranks per layer that fit", "none up to 16" if degree is None else f"TP={degree}", ""))
+        rows.append(
+            ("smallest tensor-parallel size that fits", "none up to 16" if degree is None else f"TP={degree}", "")
+        )
     return _align(rows)
 
 
@@ -114,29 +151,29 @@ def _align(rows: list[tuple[str, str, str]]) -> list[str]:
 
 
 def _table(budgets: list[Budget]) -> list[str]:
-    header = ("model", "weights/rank", "KV cache/rank", "tokens", "concurrency", "", "verdict")
+    """One row per model: what a rank holds, the requests that run at once, and with what it would fit."""
+    header = ("model", "weights/rank", "KV cache/rank", "tokens", "requests at once", "fits with", "verdict")
     rows = [header]
     for budget in budgets:
         weights = [w.allocated_bytes for w in budget.weights if not w.unknown]
-        pool = budget.ledger["kv_cache"]
         made = budget.plan
-        at = f"at {made.max_model_len:,}" if made.max_model_len else ""
+        held = budget.concurrency_at_context
+        least = [] if budget.smallest_tensor_parallel is None else [f"TP={budget.smallest_tensor_parallel}"]
+        reason = _reason(budget) or (made.unknown.reason if made.unknown is not None else "")
         rows.append(
             (
                 budget.name,
                 format_gib(max(weights)) if weights else "unknown",
-                pool.text(),
+                budget.ledger["kv_cache"].text(),
                 f"{made.kv_cache_tokens:,}" if made.kv_cache_tokens is not None else "–",
-                f"{made.max_concurrency_text}x" if made.max_concurrency_text else "–",
-                at,
-                _FITS[budget.fits],
+                "–" if held is None or made.error is not None else f"{float(held):,.2f} × {budget.context:,}",
+                "".join(least) or ("none up to TP=16" if budget.ledger["weights"].known else "–"),
+                _FITS[budget.fits] + (f": {reason}" if reason else ""),
             )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     out = []
     for row in rows:
-        cells = [f"{row[0]:<{widths[0]}}"]
-        cells += [f"{cell:>{widths[i]}}" for i, cell in enumerate(row[1:5], 1)]
-        cells += [f"{row[5]:<{widths[5]}}", row[6]]
-        out.append("  ".join(cells).rstrip())
+        cells = [f"{row[0]:<{widths[0]}}", *(f"{cell:>{widths[i]}}" for i, cell in enumerate(row[1:5], 1))]
+        out.append("  ".join([*cells, f"{row[5]:<{widths[5]}}", row[6]]).rstrip())
     return out
