@@ -103,6 +103,7 @@ Size = GiB
 Literal = Any
 __all__ += ["Literal", "Name", "Size", "Word"]
 
+_SPECIAL = re.compile(r"[.^$*+?{}\[\]|()\\]")
 _HEAD = re.compile(r"[{}\n]|\[\[|\]\]")
 _PIECES = re.compile(r"\{\{|\}\}|\{(?P<field>\w+)(?::(?P<spec>[^{}]*))?\}|\[\[|\]\]")
 
@@ -283,7 +284,7 @@ class Template:
                 elif piece.kind == "hole":
                     expressions[-1] += self._hole(piece)
                 else:
-                    first, *rest = (re.escape(part) for part in piece.text.split("\n"))
+                    first, *rest = (_SPECIAL.sub(r"\\\g<0>", part) for part in piece.text.split("\n"))
                     expressions[-1] += first
                     expressions.extend(rest)
             self._lines = tuple(re.compile(expression, re.DOTALL) for expression in expressions)
