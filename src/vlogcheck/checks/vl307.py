@@ -67,12 +67,11 @@ def _seen(engine: EngineLedger, plan: ExpectedEngine | None) -> tuple[Number, Nu
     """Return the bounds of a token's bytes per rank and where they are from."""
     if plan is not None and not same_for_all(plan):
         from vlogcheck.diagnose import case_of
-        from vlogcheck.diagnose._case import Variant
 
         case = case_of(plan)
         if case is None:
             return None
-        full = case.bytes_per_token(Variant("", case.layers, case.settings))
+        full = case.bytes_per_token(case.unchanged)
         return full, full, "by the configuration, every attention layer holding the token"
     cost = cost_of(plan) if plan is not None else None
     if cost is not None and cost.agrees:

@@ -82,6 +82,11 @@ class Case:
         """Whether attention keeps one latent per token."""
         return self.settings.use_mla
 
+    @property
+    def unchanged(self) -> Variant:
+        """The ledger as it is."""
+        return Variant("", self.layers, self.settings)
+
     def variant(self, text: str, change: Callable[[LayerSpec], LayerSpec | None] | None = None) -> Variant | None:
         """Return the ledger with every attention layer's cache changed; None where a change is not possible."""
         if change is None:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from vlogcheck.budget.model import ModelConfigError
 from vlogcheck.diagnose._case import Bounds, Case, Variant
 from vlogcheck.diagnose._result import Candidate, Diagnosis
 from vlogcheck.diagnose.mistakes import MISTAKES
@@ -32,7 +33,7 @@ SHARES = frozenset(
 
 def diagnose_bytes_per_token(case: Case, seen: Bounds) -> Diagnosis:
     """Return the mistakes with which the ledger gives `seen` bytes per token and rank (bounds)."""
-    right = case.bytes_per_token(Variant("", case.layers, case.settings))
+    right = case.bytes_per_token(case.unchanged)
 
     def value(variant: Variant) -> Bounds | None:
         found = case.bytes_per_token(variant)
@@ -41,22 +42,34 @@ def diagnose_bytes_per_token(case: Case, seen: Bounds) -> Diagnosis:
     return _search(case, value, seen)
 
 
+def whole_model(case: Case) -> Case | None:
+    """Return the ledger of the whole model, as if one rank held it; None where it cannot be planned."""
+    if case.tp == 1 and case.pp == 1:
+        return case
+    setup = case.setup._replace(available=None)
+    try:
+        plan = setup.plan(tensor_parallel_size=1, pipeline_parallel_size=1)
+    except ModelConfigError:
+        return None
+    if plan.pool is None or plan.settings is None:
+        return None
+    return Case(setup, case.model, plan.settings, plan.pool.layers, ())
+
+
 def ranks_of_a_token(case: Case) -> Fraction:
     """Return how many times a rank's bytes per token the whole model's are: copies of KV heads and latents count once."""
-    heads = 1 if case.latent else case.kv_heads
-    layers = len(case.layers.layers)
-    stage = max((len(case.layers.on_stage(number)) for number in range(case.layers.stages)), default=layers)
-    return Fraction(min(case.tp, max(heads, 1))) * Fraction(layers, stage or 1)
+    whole = whole_model(case)
+    rank = case.bytes_per_token(case.unchanged)
+    return Fraction(1) if whole is None or not rank else whole.bytes_per_token(whole.unchanged) / rank
 
 
 def diagnose_stated_bytes(case: Case, told: Bounds) -> Diagnosis:
     """Return the mistakes behind a stated figure that may be meant for one rank or for the whole model."""
     rank = diagnose_bytes_per_token(case, told).candidates
-    factor = ranks_of_a_token(case)
-    if factor == 1:
+    whole = whole_model(case)
+    if whole is None or whole is case:
         return Diagnosis(rank)
-    whole = diagnose_bytes_per_token(case, (told[0] / factor, told[1] / factor)).candidates
-    return alternating(rank, whole)
+    return alternating(rank, diagnose_bytes_per_token(whole, told).candidates)
 
 
 def alternating(rank: Sequence[Candidate], whole: Sequence[Candidate]) -> Diagnosis:
