@@ -32,6 +32,7 @@ from vlogcheck.records import (
     KVCacheRequestTooLarge,
     KVCacheTokensTooFew,
     KVCacheTooSmall,
+    MambaBlocksTooFew,
     MaxModelLenTooLarge,
     NoKVCacheMemory,
     NoSpaceLeft,
@@ -81,6 +82,7 @@ _OPTIONS = (
     SwapSpaceTooLarge,
     InvalidKVCacheSpace,
     GraphModeUnsupported,
+    MambaBlocksTooFew,
 )
 _HOST = (OOMKilled, HostAllocationFailed, NoSpaceLeft, ProcessKilled, Crashed)
 _COMMUNICATION = (CollectiveTimeout, RendezvousTimeout, CommunicationError, PeerLost)
@@ -290,6 +292,7 @@ def _counts(record: Record) -> bool:
     if isinstance(record, _OPTIONS):
         replaced = isinstance(record, GraphModeUnsupported) and record.becomes is not None
         allowed = isinstance(record, SwapSpaceTooLarge) and not record.refused
+        allowed |= isinstance(record, MambaBlocksTooFew) and record.max_num_seqs is None  # smaller graphs, no refusal
         return not (replaced or allowed) and record.level in (None, "ERROR", "CRITICAL")
     return True
 

@@ -15,7 +15,7 @@ from vlogcheck.units import GIB
 def just_released_memory(workers: DeviceWorkers | None, startup: Startup) -> Iterator[Finding]:
     """Flag a start for which as much is missing as a whole server takes, and memory that came back while it started."""
     grown = startup.last(FreeMemoryGrew) or startup.last(ProfilingMemoryChanged)
-    if grown is not None:
+    if grown is not None and not _equal(grown):
         yield _grown(grown, startup)
     judged = False
     for worker in workers or ():
@@ -44,6 +44,14 @@ def just_released_memory(workers: DeviceWorkers | None, startup: Startup) -> Ite
         return
     if not judged and grown is None:
         raise Missing("the log does not print what was free at start")
+
+
+def _equal(record: FreeMemoryGrew | ProfilingMemoryChanged) -> bool:
+    """Whether nothing came back: XPU workers refused equal readings, too (VL914)."""
+    return isinstance(record, ProfilingMemoryChanged) and (
+        (record.initial_free_gib is not None and record.initial_free_gib == record.current_free_gib)
+        or (record.initial_used_gib is not None and record.initial_used_gib == record.current_used_gib)
+    )
 
 
 def _full(worker: object) -> bool:

@@ -22,6 +22,8 @@ def reserve_too_small(workers: DeviceWorkers, startup: Startup) -> Iterator[Find
         judged = True
         left = total.minus(requested)
         share = ledger["utilization"]
+        if left.hi < 0:
+            continue  # more than the card was requested: the process sees a slice of it (VL115)
         if left.hi >= margin or is_unified(ledger) or (share.lo is not None and share.lo >= 1):
             continue
         fits = floor_hundredths(Fraction(total.lo - margin, total.lo))

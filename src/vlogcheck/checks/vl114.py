@@ -25,10 +25,16 @@ def unified_memory(workers: DeviceWorkers) -> Iterator[Finding]:
         short = free is not None and requested is not None and free.hi < requested.lo
         remedy = "drop the page cache before the start (sync; echo 3 > /proc/sys/vm/drop_caches)"
         fix = {}
-        if free is not None:
+        if free is not None and (short or requested is None):
             fits = largest_utilization(total.hi, free.lo)
             remedy += f"; as it is, --gpu-memory-utilization {fits:g} is the largest that starts"
             fix = {"gpu_memory_utilization": fits} if short else {}
+        elif requested is not None:
+            remedy += (
+                f" and leave the operating system its share of the same pool: with {gib(requested.mid)} requested"
+                f" {gib(total.minus(requested).mid)} remain for it, for graphs and for what the profile run takes meanwhile;"
+                " the host hangs or kills processes where that does not do"
+            )
         else:
             remedy += " and leave the operating system its share of the same pool"
         yield Finding(

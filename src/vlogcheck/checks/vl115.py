@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from vlogcheck.checks._memory import DeviceWorkers, floor_hundredths, gib
+from vlogcheck.checks._memory import DeviceWorkers, Worker, floor_hundredths, gib
 from vlogcheck.records import OutOfMemory
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.smi import Occupancy
+from vlogcheck.units import Interval
 
 
 @check("the process may use less memory than the card the budget was made for", Severity.WARNING)
@@ -36,6 +37,10 @@ def memory_quota(workers: DeviceWorkers, failed: OutOfMemory | None, occupancy: 
                 fix={"gpu_memory_utilization": fits},
             )
             return
+    over = _over_the_total(totals)
+    if over is not None:
+        yield over
+        return
     tried = failed.tried_gib if failed is not None else None
     free = failed.free_gib if failed is not None else None
     if failed is not None and tried is not None and free is not None and tried.bytes.hi < free.bytes.lo:
@@ -58,3 +63,25 @@ def memory_quota(workers: DeviceWorkers, failed: OutOfMemory | None, occupancy: 
             observed=f"{gib(total.mid)} in the log",
             remedy="run the server on a slice by its UUID (CUDA_VISIBLE_DEVICES=MIG-…): the total is then the slice's",
         )
+
+
+def _over_the_total(totals: list[tuple[Interval, Worker]]) -> Finding | None:
+    """Return the finding of a request that exceeds what the process sees of the card, or None."""
+    for total, worker in totals:
+        requested, share = worker.ledger["requested"].interval, worker.ledger["utilization"]
+        if requested is None or worker.ledger["requested"].status != "printed" or requested.lo <= total.hi:
+            continue
+        whole = f" ({gib(requested.mid / float(share.hi))} × {float(share.hi):g})" if share.hi else ""
+        fits = floor_hundredths(Fraction(total.lo, requested.hi) * Fraction(share.lo)) if share.lo else None
+        return Finding(
+            f"the budget was made for {gib(requested.mid)}{whole}, the process may use {gib(total.mid)}",
+            line=worker.ledger["total"].line,
+            expected=f"at most {gib(total.mid)} requested",
+            observed=f"{gib(requested.mid)} requested (line {worker.ledger['requested'].line})",
+            remedy="a slice or quota (MIG, HAMi): "
+            + (f"--gpu-memory-utilization {fits:g} of the whole card is what it holds; or " if fits else "")
+            + "make the device plug-in report the slice",
+            explanation="the utilization applies to the physical card, the quota to the process",
+            fix={"gpu_memory_utilization": fits} if fits else {},
+        )
+    return None

@@ -32,7 +32,10 @@ def rest_exceeds_pool(workers: Workers, context: Context) -> Iterator[Finding]:
         remedy=f"lower --max-num-batched-tokens{budget} and, for a multimodal model, --limit-mm-per-prompt: the profile"
         f" run uses both at their largest. Each GiB less is a GiB of KV cache{worth(worker, 2**30)}; VLLM_LOGGING_LEVEL=DEBUG"
         " prints the terms apart",
-        explanation="this release also charges what other processes hold on the card" if charged else "",
+        explanation="this release also charges what other processes hold on the card"
+        if charged
+        else "memory that another process took on the card meanwhile is in it too: start servers on one card one after the"
+        " other",
     )
 
 

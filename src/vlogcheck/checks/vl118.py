@@ -12,10 +12,15 @@ from vlogcheck.registry import Finding, Missing, Severity, check
 def negative_terms(workers: DeviceWorkers) -> Iterator[Finding]:
     """Flag negative non-torch memory, and weights + KV cache above the request."""
     known = [worker for worker in workers if "non_torch" in worker.ledger or _excess(worker) is not None]
+    if not known and (graphs := _graphs(workers)) is not None:
+        yield graphs
+        return
     if not known:
         raise Missing("the log prints neither non-torch memory nor what was requested")
     worker = max(known, key=_surplus)
     surplus = _surplus(worker)
+    if surplus <= VLLM_BUFFER and (graphs := _graphs(workers)) is not None:
+        yield graphs
     if surplus <= VLLM_BUFFER or worker.rank.rule.pinned:
         return
     ledger = worker.ledger
@@ -45,6 +50,24 @@ def negative_terms(workers: DeviceWorkers) -> Iterator[Finding]:
         else "the profile run takes what others gave back meanwhile (a process that ended, sleep mode) for its own",
         fix=fix,
     )
+
+
+def _graphs(workers: DeviceWorkers) -> Finding | None:
+    """Return the note on graphs that are said to have taken less than nothing."""
+    for worker in workers:
+        taken = worker.ledger["graphs"].interval
+        if taken is None or taken.hi >= 0:
+            continue
+        return Finding(
+            f"captured graphs are said to have taken {gib(taken.mid)}: memory came back while they were captured",
+            line=worker.ledger["graphs"].line,
+            expected="graphs that take memory",
+            observed=f"{gib(taken.mid)} between two readings of free memory",
+            remedy="real output, no fault of the log: count the graphs by another start on a quiet card; what came back"
+            " (another process, torch's cache) hid what they took",
+            severity=Severity.NOTE,
+        )
+    return None
 
 
 def _middle(worker: Worker) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vlogcheck.budget.releases import parse_release
-from vlogcheck.checks._kv import Capacities
+from vlogcheck.checks._kv import Capacities, same_for_all
 from vlogcheck.context import Context
 from vlogcheck.deployment import stated
 from vlogcheck.expected import observed_blocks
@@ -77,7 +77,9 @@ def _by_plan(context: Context, engine: EngineLedger) -> bool:
         # Layers of several kinds share the blocks, which makes tokens smaller by the number of groups, or larger by a window.
         return engine.ledger["block_size"].status == "assumed" or parse_release(context.startup.version).since("0.20.2")
     try:
-        return observed_blocks(context.model.expected(context, engine)) is not None
+        expected = context.model.expected(context, engine)
+        # Where layers differ, tokens are no multiple of the blocks at all (from 0.20.2): VL305 holds them against the layers.
+        return observed_blocks(expected) is not None or not same_for_all(expected)
     except Missing:
         return True
 

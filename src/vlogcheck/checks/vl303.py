@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from vlogcheck.budget.releases import parse_release
-from vlogcheck.checks._kv import Capacities, capacity_line, same_for_all
+from vlogcheck.checks._kv import Capacities, capacity_line, override_of, same_for_all
+from vlogcheck.checks._uneven_layers import uneven_layers
 from vlogcheck.context import Context
 from vlogcheck.observed import EngineLedger
 from vlogcheck.records import HybridBlockSize, KVGroupBlockSizes, LayerPadding, MambaCacheMode, MambaPagePadding

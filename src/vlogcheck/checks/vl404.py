@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from vlogcheck.checks._growth import longest_for
-from vlogcheck.checks._kv import Capacities, missing_memory
+from vlogcheck.checks._kv import Capacities, missing_memory, overridden
 from vlogcheck.checks._load import plan_of
 from vlogcheck.context import ConcurrencyCeiling, Context, is_uniform
 from vlogcheck.expected import observed_blocks
@@ -24,16 +24,28 @@ def longest_request_cannot_finish(capacities: Capacities, context: Context) -> I
     """Flag less than one request of `max_model_len`, and barely one where states need room of their own."""
     judged = False
     for engine in capacities:
-        printed, length = engine.ledger["concurrency"], engine.ledger["max_model_len"].interval
-        if printed.lo is None or printed.hi is None or length is None:
+        length = engine.ledger["max_model_len"].interval
+        bounds = _fit(engine)
+        if bounds is None or length is None:
             continue
         judged = True
-        why = _why(context, engine, printed.lo, printed.hi)
+        why = _why(context, engine, *bounds)
         if why is None:
             continue
-        yield _finding(context, engine, Fraction(printed.lo + printed.hi) / 2, length.lo, why)
+        yield _finding(context, engine, (bounds[0] + bounds[1]) / 2, length.lo, why)
     if not judged:
-        raise Missing("the log prints no concurrency")
+        raise Missing("the log prints neither a concurrency nor blocks")
+
+
+def _fit(engine: EngineLedger) -> tuple[Fraction, Fraction] | None:
+    """Return how many requests fit: as printed, else tokens ÷ length, which is all the oldest releases tell."""
+    printed, tokens = engine.ledger["concurrency"], engine.ledger["tokens"].interval
+    if printed.lo is not None and printed.hi is not None:
+        return Fraction(printed.lo), Fraction(printed.hi)
+    length = engine.ledger["max_model_len"].interval
+    if tokens is None or length is None or not length.lo or engine.ledger["blocks"].status != "printed":
+        return None
+    return Fraction(tokens.lo, length.lo), Fraction(tokens.hi, length.lo)
 
 
 def _why(context: Context, engine: EngineLedger, low: Fraction | int, high: Fraction | int) -> str | None:
@@ -65,18 +77,28 @@ def _finding(context: Context, engine: EngineLedger, shown: Fraction, length: in
         fix = {"max_model_len": shorter}
     else:
         remedies.append("a shorter --max-model-len (--model-config computes which)")
-    if more := missing_memory(plan_of(context, engine), engine, wanted / shown if shown else 0):
+    if overridden(context.startup):
+        remedies.append("or leave out --num-gpu-blocks-override: the blocks were set by hand, not by the memory")
+    elif more := missing_memory(plan_of(context, engine), engine, wanted / shown if shown else 0):
         remedies.append(f"or {more}")
     return Finding(
         f"{float(shown):.2f} requests of {length:,} tokens fit: one of that length "
         + ("does not" if shown < 1 else "may start and not finish"),
-        line=engine.capacity.concurrency_line,
+        line=engine.capacity.concurrency_line or engine.capacity.blocks_line,
         expected=f"at least {float(wanted):.2f} requests of {length:,} tokens",
-        observed=f"{float(shown):.2f}x",
+        observed=f"{float(shown):.2f}x" + _counted(engine, length),
         remedy="; ".join(remedies) or "give the KV cache more memory",
         explanation=why,
         fix=fix,
     )
+
+
+def _counted(engine: EngineLedger, length: int) -> str:
+    tokens = engine.ledger["tokens"].interval
+    if engine.capacity.concurrency_line is not None or tokens is None:
+        return ""
+    blocks = engine.capacity.blocks
+    return f": {f'{blocks:,} blocks, ' if blocks is not None else ''}{tokens.lo:,} tokens for {length:,}"
 
 
 def _shorter(context: Context, engine: EngineLedger, shown: Fraction, length: int, wanted: Fraction) -> int | None:
@@ -92,7 +114,8 @@ def _shorter(context: Context, engine: EngineLedger, shown: Fraction, length: in
             return None
         return largest_length(length, lambda n: layout.blocks_per_request(n) * wanted <= blocks.lo - 1) or None
     tokens, size = engine.ledger["tokens"].interval, engine.ledger["block_size"].interval
-    if tokens is None or not is_uniform(context, engine):
+    counted = engine.capacity.concurrency is None  # blocks of V0, where every layer is kept alike
+    if tokens is None or not (counted or is_uniform(context, engine)):
         return None
     step = size.hi if size else 1
     return int(tokens.lo / wanted) // step * step or None

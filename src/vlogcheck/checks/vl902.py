@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal
 
+from vlogcheck.budget.releases import parse_release
 from vlogcheck.checks._failing import card_of, exact, ranks_text
 from vlogcheck.context import Context
 from vlogcheck.failures import Failure, Outcome
@@ -25,6 +26,9 @@ def no_memory_for_kv_cache(outcome: Outcome, context: Context) -> Iterator[Findi
         return
     missing = _missing(context)
     remedy, fix = _remedy(context, missing)
+    others = _others(context, failure)
+    if others:
+        remedy, fix = f"{others}; or {remedy}", {}
     yield Finding(
         f"refused to start: no memory is left for the KV cache{ranks_text(failure)}",
         line=failure.line,
@@ -33,6 +37,38 @@ def no_memory_for_kv_cache(outcome: Outcome, context: Context) -> Iterator[Findi
         remedy=remedy,
         explanation=_terms(context, failure),
         fix=fix,
+    )
+
+
+def _others(context: Context, failure: Failure) -> str:
+    """Return what to do where the weights leave room and the rest, not they, fills the request; else nothing.
+
+    V1 until 0.9.0.1 (and V0 0.6.4) subtract what other processes hold on the card; later ones what is taken on it while they
+    profile. The profile run of a multimodal model holds its images and videos at the largest size allowed.
+    """
+    terms = [rank.ledger for rank in context.observation.ranks[:1]]
+    weights = terms[0]["weights"].interval if terms else None
+    requested = terms[0]["requested"].interval if terms else None
+    printed = any(terms[0][key].known for key in ("non_torch", "activation")) if terms else False
+    charged = any(rank.rule.others_charged for rank in context.observation.ranks)
+    rest = requested.minus(weights) if weights is not None and requested is not None else None
+    if isinstance(failure.record, AutoFitImpossible) or (rest is not None and rest.hi < weights.lo // 4):  # type: ignore[union-attr]
+        return ""  # the weights themselves fill the request
+    media = "" if printed else "; of a multimodal model limit the images and videos (--limit-mm-per-prompt)"
+    if charged:
+        version = context.startup.version or "this release"
+        newer = "0.6.5" if parse_release(context.startup.version).before("0.6.5") else "0.9.1"
+        return (
+            f"{version} subtracts what other processes hold on the card: give it a card of its own, upgrade to {newer}, or a"
+            f" utilization for all of them together{media}"
+        )
+    if rest is None or rest.lo <= weights.hi:  # type: ignore[union-attr]
+        return ""
+    left = _missing(context) or Decimal(0)
+    size = Decimal(rest.mid) / (1 << 30) + left
+    return (
+        f"weights take {format_gib(weights.mid)} of {format_gib(requested.mid)}, {size:.2f} GiB went to the profile run and to"  # type: ignore[union-attr]
+        f" what other processes took on the card meanwhile: start servers on one card one after the other{media}"
     )
 
 

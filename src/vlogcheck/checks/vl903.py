@@ -10,7 +10,7 @@ from vlogcheck.budget.releases import parse_release
 from vlogcheck.checks._failing import card_of, exact, ranks_text
 from vlogcheck.context import Context
 from vlogcheck.failures import Failure, Outcome
-from vlogcheck.records import KVCacheTokensTooFew, KVCacheTooSmall
+from vlogcheck.records import CPUKVCache, KVCacheTokensTooFew, KVCacheTooSmall
 from vlogcheck.registry import Finding, Severity, check
 
 _BLOCK = 16
@@ -53,6 +53,18 @@ def _gib(failure: Failure, record: KVCacheTooSmall, context: Context) -> Finding
         remedies.append(f"--max-model-len {length}{how}")
         fix["max_model_len"] = length
     remedies.append(f"or {missing:.2f} GiB more for the KV cache of each rank{_share(context, missing)}")
+    if (pinned := context.startup.last(CPUKVCache)) is not None and pinned.requested_gib is None:
+        whole = math.ceil(record.needed_gib)
+        remedies[-1] = (
+            f"or VLLM_CPU_KVCACHE_SPACE={whole} (the size is fixed at {pinned.gib} GiB, no utilization changes it)"
+        )
+    stages, each = _stages(context), _stage_share(record, context)
+    if stages and each is not None:
+        upgrade = (
+            f"upgrade to 0.16 or later, where a stage counts its own layers: about {each:.2f} GiB of"
+            f" {record.available_gib} GiB"
+        )
+        remedies = [upgrade, *(f"until then {text}" if number == 0 else text for number, text in enumerate(remedies))]
     kv_type = context.startup.config.kv_cache_dtype if context.startup.config else None
     if kv_type in (None, "auto", "bfloat16", "float16") and record.needed_gib <= 2 * record.available_gib:
         remedies.append("or an 8-bit KV cache (--kv-cache-dtype fp8), which halves the need")
@@ -64,9 +76,19 @@ def _gib(failure: Failure, record: KVCacheTooSmall, context: Context) -> Finding
         expected=f"at least {record.needed_gib} GiB for the KV cache",
         observed=f"{record.available_gib} GiB",
         remedy=", ".join(remedies),
-        explanation=_stages(context),
+        explanation=stages,
         fix=fix,
     )
+
+
+def _stage_share(record: KVCacheTooSmall, context: Context) -> Decimal | None:
+    """Return the part of the needed memory that one of even pipeline stages needs, where it fits."""
+    config = context.startup.config
+    stages = config.pipeline_parallel_size if config is not None else None
+    if not stages:
+        return None
+    share = exact(record.needed_gib) / stages
+    return share if share <= exact(record.available_gib) else None
 
 
 def _share(context: Context, missing: Decimal) -> str:

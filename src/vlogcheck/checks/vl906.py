@@ -20,6 +20,14 @@ def out_of_memory_allocating(outcome: Outcome, context: Context) -> Iterator[Fin
     record = failure.record
     assert isinstance(record, OutOfMemory)
     missing = missing_gib(record)
+    if missing == 0 and record.tried_gib is not None and record.free_gib is not None:
+        yield oom_finding(
+            failure,
+            Remedy("the card has the room, the process may not use it: look for its quota (VL115) before any flag", {}),
+            expected="an allocation smaller than what is free succeeds",
+            what="while allocating the KV cache",
+        )
+        return
     share = lower_utilization(card_of(context, record), missing) if missing is not None else None
     fix: dict[str, int | float | str] = {}
     if share is not None and missing is not None:

@@ -9,6 +9,7 @@ from vlogcheck.records import (
     BatchedTokensMismatch,
     GraphModeUnsupported,
     InvalidKVCacheSpace,
+    MambaBlocksTooFew,
     MaxModelLenTooLarge,
     SwapSpaceTooLarge,
     UtilizationOutOfRange,
@@ -22,8 +23,8 @@ Fix = dict[str, "int | float | str"]
 def option_refused(outcome: Outcome) -> Iterator[Finding]:
     """Flag a start-up that ended because of an option, with the value that would do."""
     failure = outcome.failure
-    if failure is None or failure.kind != "option":
-        return
+    if failure is None or failure.kind != "option" or isinstance(failure.record, MambaBlocksTooFew):
+        return  # too few state slots: VL405 has the figures
     record = failure.record
     fix: Fix = {}
     if isinstance(record, MaxModelLenTooLarge):
