@@ -26,6 +26,10 @@ class Sample(NamedTuple):
     """KV cache usage in percent."""
 
 
+def _each(sample: Sample) -> float:
+    return sample.usage / sample.running
+
+
 class RunTime:
     """Peaks and sums over all metrics lines. Each figure keeps the line that shows it."""
 
@@ -36,6 +40,8 @@ class RunTime:
         self.first: Sample | None = None
         self.last: Sample | None = None
         self.peak_running: Sample | None = None
+        self.lightest: Sample | None = None
+        """The line with the least KV cache usage for each running request."""
         self.peak_waiting: Sample | None = None
         self.peak_usage: Sample | None = None
         self.queued = 0
@@ -93,6 +99,8 @@ class RunTime:
         self.last = sample
         if sample.running:
             self.busy += 1
+            if sample.usage > 0 and (self.lightest is None or _each(sample) < _each(self.lightest)):
+                self.lightest = sample
         if self.peak_running is None or sample.running > self.peak_running.running:
             self.peak_running = sample
         if self.peak_waiting is None or sample.waiting > self.peak_waiting.waiting:

@@ -10,6 +10,7 @@ from vlogcheck.checks._kv import same_for_all
 from vlogcheck.context import Context, is_uniform
 from vlogcheck.expected import ExpectedEngine, observed_blocks
 from vlogcheck.observed import EngineLedger
+from vlogcheck.records import HybridBlockSize
 from vlogcheck.registry import Missing
 from vlogcheck.runtime import Sample
 
@@ -67,8 +68,8 @@ def average_tokens(context: Context, running: Fraction | int, usage_percent: flo
         length = largest_length(longest, lambda n: layout.blocks_per_request(n) <= each)
         return Average(max(length, 1), True)
     tokens = engine.ledger["tokens"].interval
-    if tokens is None:
-        return None
+    if tokens is None or context.startup.last(HybridBlockSize) is not None:
+        return None  # states and large blocks: tokens × usage says nothing about a request
     return Average(max(int(tokens.lo * share), 1), is_uniform(context, engine))
 
 

@@ -43,7 +43,13 @@ def _fit(engine: EngineLedger) -> tuple[Fraction, Fraction] | None:
     if printed.lo is not None and printed.hi is not None:
         return Fraction(printed.lo), Fraction(printed.hi)
     length = engine.ledger["max_model_len"].interval
-    if tokens is None or length is None or not length.lo or engine.ledger["blocks"].status != "printed":
+    if (
+        tokens is None
+        or not tokens.hi
+        or length is None
+        or not length.lo
+        or engine.ledger["blocks"].status != "printed"
+    ):
         return None
     return Fraction(tokens.lo, length.lo), Fraction(tokens.hi, length.lo)
 

@@ -18,6 +18,9 @@ _SAFE = 0.95
 """Above this a share is no remedy: the margin is gone when the first long request comes."""
 
 
+_NEGATIVE = "a figure below zero is no fault of the log: weights, profile run and the rest exceed utilization × total"
+
+
 @check("refused to start: nothing is left for the KV cache", Severity.ERROR)
 def no_memory_for_kv_cache(outcome: Outcome, context: Context) -> Iterator[Finding]:
     """Flag the refusal, with what the weights and the activations took and what is missing at least."""
@@ -35,7 +38,7 @@ def no_memory_for_kv_cache(outcome: Outcome, context: Context) -> Iterator[Findi
         expected="memory left for the KV cache after weights, activations and the rest",
         observed=f"{-missing:.2f} GiB left" if missing is not None else "none left",
         remedy=remedy,
-        explanation=_terms(context, failure),
+        explanation="; ".join(filter(None, (_terms(context, failure), _NEGATIVE if missing else ""))),
         fix=fix,
     )
 
@@ -62,7 +65,7 @@ def _others(context: Context, failure: Failure) -> str:
             f"{version} subtracts what other processes hold on the card: give it a card of its own, upgrade to {newer}, or a"
             f" utilization for all of them together{media}"
         )
-    if rest is None or rest.lo <= weights.hi:  # type: ignore[union-attr]
+    if rest is None or rest.lo <= weights.hi // 2:  # type: ignore[union-attr]
         return ""
     left = _missing(context) or Decimal(0)
     size = Decimal(rest.mid) / (1 << 30) + left
