@@ -129,7 +129,9 @@ def test_any_bytes_in_any_chunking(data: bytes, places: list[int]) -> None:
     assert outcome(Parser(), cut(data, places)) == outcome(Parser(), [data])
 
 
-def test_long_lines_in_any_chunking(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", [1, 2, 3, 16])
+def test_long_lines_in_any_chunking(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr("vlogcheck.scan.MAX_PIECES", most)
     monkeypatch.setattr("vlogcheck.scan.MAX_LINE", 500)
     monkeypatch.setattr("vlogcheck.scan.BLOCK", 300)
     long = "x" * 1200 + " Available KV cache memory: 4.50 GiB" + "y" * 333

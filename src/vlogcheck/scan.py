@@ -26,6 +26,9 @@ __all__ = ["Parser", "parse_lines"]
 MAX_LINE = 1 << 20
 """Bytes of one physical line handled at a time: a longer line is read in pieces of this size, so memory stays bounded."""
 
+MAX_PIECES = 16
+"""Such pieces of one line that are looked at: what comes after them without any newline is no log."""
+
 BLOCK = 1 << 18
 """Bytes searched at a time: few enough to stay in the processor's cache from one pass of the search to the next."""
 
@@ -77,6 +80,7 @@ class Parser:
         self._held: list[str] = []
         self._records: list[Record] = []
         self._tail = bytearray()
+        self._pieces = 0  # of the line in the tail that were handled already
         self._after = 0
         self._closed = False
 
@@ -92,8 +96,7 @@ class Parser:
             self._closed = True
             if self._tail:
                 self.truncated = True
-                self._last_line(bytes(self._tail))
-                self._tail.clear()
+                self._last_line(self._rest())
             self._join(last=True)
             self._give_up()
         return self._taken()
@@ -113,19 +116,28 @@ class Parser:
             start = data.index(b"\n") + 1
             self._tail += data[:start]
             self._drain()
-            line = bytes(self._tail)
-            self._tail.clear()
+            line = self._rest()
             self._region(line, 0, len(line))
         if end > start:
             self._region(data, start, end)
         self._tail += data[end:]
+
+    def _rest(self) -> bytes:
+        """Take what is left of a line whose beginning came earlier; nothing of one that is too long to be looked at."""
+        rest = bytes(self._tail)
+        self._tail.clear()
+        if self._pieces > MAX_PIECES:
+            rest = rest[-1:] if rest.endswith(b"\n") else b""
+        self._pieces = 0
+        return rest
 
     def _drain(self) -> None:
         """Handle what has come of a line longer than any buffer should be."""
         while len(self._tail) > MAX_LINE:
             piece = bytes(self._tail[:MAX_LINE])
             del self._tail[:MAX_LINE]
-            if self._find is None or self._after or self._find(piece):
+            self._pieces += 1
+            if self._pieces <= MAX_PIECES and (self._find is None or self._after or self._find(piece)):
                 self._text(self.lines + 1, piece.decode("utf-8", "replace"), False)
 
     def _region(self, data: bytes, start: int, end: int) -> None:
