@@ -48,7 +48,7 @@ _SHORTEST = 4
 _BETWEEN = "\x1e"
 _OPTIONAL = pattern(r"\[\[(?:[^\[\]\x1e]|\[(?!\[)|\](?!\]))*\]\]")
 _VARIABLE = pattern(
-    r'["\\<>&/{}\x00-\x09\x0b-\x1d\x1f\x7f-\U0010ffff]'  # what JSON writers escape, and braces:
+    r"[^\n\x1e !#-%'-.0-;=?-\[\]-z|~]"  # what JSON writers escape, and braces:
     r"(?:(?<=\{)(?:\{|\w+(?::[^{}]*)?\})|(?<=\})\}|)"  # `{{`, holes, `}}`
 )
 _COLOURED = ("INFO:     ", "WARNING:  ", "ERROR:    ")
