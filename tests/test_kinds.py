@@ -32,7 +32,8 @@ COMPARED = {name: case for name, case in CASES.items() if "diff" in case}
 
 
 def log_of(name: str, case: dict[str, Any]) -> Path:
-    return KINDS / case.get("log", f"{name}.log")
+    log: str = case.get("log", f"{name}.log")
+    return KINDS / log
 
 
 def run(name: str, case: dict[str, Any]) -> Report:
