@@ -17,7 +17,9 @@ from vlogcheck.live import Event, Watcher, awatch, watch
 
 BANNER = "(EngineCore pid=9) INFO 03-01 10:00:00 [core.py:93] Initializing a V1 LLM engine (v0.18.1) with config: {}\n"
 CONFIG = "model='m', dtype=torch.bfloat16, max_seq_len=4096, tensor_parallel_size=1, pipeline_parallel_size=1, data_parallel_size=1"
-ARGS = "(APIServer pid=1) INFO 03-01 09:59:58 [utils.py:233] non-default args: {'model_tag': 'm', 'max_model_len': 4096}\n"
+ARGS = (
+    "(APIServer pid=1) INFO 03-01 09:59:58 [utils.py:233] non-default args: {'model_tag': 'm', 'max_model_len': 4096}\n"
+)
 CAPACITY = """\
 (EngineCore pid=9) INFO 03-01 10:00:09 [gpu_worker.py:227] Available KV cache memory: 4.37 GiB
 (EngineCore pid=9) INFO 03-01 10:00:09 [kv_cache_utils.py:715] GPU KV cache size: 63,584 tokens
@@ -49,7 +51,12 @@ def decide(log: str, concurrency: float | None, until: str = "decided", size: in
 @pytest.mark.parametrize("size", [1, 7, 4096, 1 << 16])
 @pytest.mark.parametrize(
     ("concurrency", "until", "expected"),
-    [(15, "decided", ("pass", 5)), (16, "decided", ("fail", 5)), (None, "decided", ("pass", 7)), (15, "ready", ("pass", 7))],
+    [
+        (15, "decided", ("pass", 5)),
+        (16, "decided", ("fail", 5)),
+        (None, "decided", ("pass", 7)),
+        (15, "ready", ("pass", 7)),
+    ],
 )
 def test_decides_on_the_line_that_settles_it(
     concurrency: float | None, until: str, expected: tuple[str, int], size: int
@@ -73,6 +80,39 @@ def test_the_verdict_does_not_depend_on_how_the_bytes_come(sizes: list[int], con
 
 def test_a_fatal_line_fails_at_once() -> None:
     assert decide(START + REFUSED, 15) == ("fail", 3)
+
+
+ANNOUNCED = "(EngineCore pid=9) ERROR 03-01 10:00:09 [core.py:700] EngineCore failed to start.\n"
+
+
+def test_an_announced_failure_waits_for_its_error() -> None:
+    watcher = Watcher(Inquiry(Expectation(concurrency=15)))
+    watcher.feed((START + ANNOUNCED).encode())
+    assert watcher.report is None
+    watcher.feed(REFUSED.encode())
+    assert watcher.report is not None
+    assert [finding.code for finding in watcher.report.failing] == ["VL902"]
+
+
+def test_an_announced_failure_without_an_error_is_judged_after_a_while() -> None:
+    now = [0.0]
+    watcher = Watcher(Inquiry(Expectation(concurrency=15)), clock=lambda: now[0])
+    watcher.feed((START + ANNOUNCED).encode())
+    watcher.idle()
+    assert watcher.report is None
+    now[0] += 5
+    watcher.idle()
+    assert watcher.report is not None
+    assert watcher.report.verdict == "fail"
+
+
+def test_a_pass_before_the_server_is_ready_warns_of_no_log_that_stops() -> None:
+    watcher = Watcher(Inquiry(Expectation(concurrency=15), fail_on="warning"))
+    watcher.feed((START + CAPACITY).encode())
+    assert watcher.report is not None
+    assert watcher.report.verdict == "pass"
+    assert "VL002" not in {finding.code for finding in watcher.report.findings}
+    assert "VL002" in {skipped.code for skipped in watcher.report.skipped}
 
 
 def test_every_capacity_line_of_old_releases_is_waited_for() -> None:

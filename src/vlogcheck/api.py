@@ -302,12 +302,12 @@ def read(log: LogSource | Sequence[LogSource]) -> LogFacts:
 
 def facts_of(
     path: str, collector: Collector, *, lines: int, truncated: bool = False, unrecognised: int = 0,
-    unrecognised_lines: Sequence[tuple[int, str]] = (), damage: str | None = None,
+    unrecognised_lines: Sequence[tuple[int, str]] = (), damage: str | None = None, growing: bool = False,
 ) -> LogFacts:  # fmt: skip
     """Return what was read so far as the facts that are judged."""
     startups = [s for s in collector.startups if s.identified or s.has_ledger]
     return LogFacts(
-        path, lines, truncated, unrecognised, list(unrecognised_lines), damage, startups, judged(startups)
+        path, lines, truncated, unrecognised, list(unrecognised_lines), damage, startups, judged(startups), growing
     )
 
 

@@ -36,6 +36,8 @@ class LogFacts(NamedTuple):
     startups: list[Startup]
     judged: list[int]
     """Which start-ups are checked: the last one of each server."""
+    growing: bool = False
+    """Whether the log is judged while it is being written: that it stops here says nothing."""
 
 
 class ConcurrencyCeiling(NamedTuple):

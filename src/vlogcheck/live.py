@@ -36,6 +36,7 @@ from vlogcheck.records import (
     NoKVCacheMemory,
     OutOfMemory,
     Progress,
+    Raised,
     Ready,
     ServerProcessDied,
     ServerStarting,
@@ -53,13 +54,16 @@ __all__ = ["Event", "Watcher", "awatch", "watch"]
 POLL_SECONDS = 0.02
 """How often a file is looked at: well below the 100 ms in which a verdict is due, and not felt by a CPU."""
 
+QUIET_SECONDS = 5.0
+"""How long the error behind an announced failure is waited for."""
+
 _FATAL = (
     FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory, AutoFitImpossible, OutOfMemory, EngineDead, EngineDied,
-    EngineFailed, EngineInitFailed, ServerProcessDied, WorkerDied,
+    EngineInitFailed, ServerProcessDied, WorkerDied,
 )  # fmt: skip
 """Records after which a start-up does not come up any more."""
 _TELLING = (
-    *_FATAL, KVCacheCapacity, MaxConcurrency, DeviceBlocks, WeightsLoaded, GraphCapture, EngineInit, EngineReady,
+    *_FATAL, EngineFailed, Raised, KVCacheCapacity, MaxConcurrency, DeviceBlocks, WeightsLoaded, GraphCapture, EngineInit, EngineReady,
     ServerStarting, Ready,
 )  # fmt: skip
 """Records after which it is worth judging anew."""
@@ -100,10 +104,20 @@ class Watcher:
         self._parser = Parser()
         self._lines = 0
         self._phases: dict[int, int] = {}
+        self._fed = self._began
+        self._quiet = False
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes; return what there is to tell. Sets `report` when the verdict is known."""
+        self._fed = self._clock()
         return self._take(self._parser.feed(data))
+
+    def idle(self) -> None:
+        """Say that nothing came for a moment: a failure that was announced is judged once its error does not come."""
+        if not self._quiet and not self.history and self._clock() - self._fed >= QUIET_SECONDS:
+            self._quiet = True
+            if self.collector.startups and self.report is None:
+                self._decide()
 
     def rotated(self) -> list[Event]:
         """Say that the bytes that follow come from a new file: the old one was rotated away or truncated."""
@@ -158,20 +172,20 @@ class Watcher:
         if isinstance(record, Progress):
             yield Event("progress", f"{record.stage} {record.done}/{record.total}", record.line, self.elapsed)
 
-    def _judge(self, stopped: str | None = None) -> Report:
-        facts = facts_of(self.name, self.collector, lines=self._lines + self._parser.lines)
+    def _judge(self, stopped: str | None = None, *, growing: bool = False) -> Report:
+        facts = facts_of(self.name, self.collector, lines=self._lines + self._parser.lines, growing=growing)
         return self.inquiry.report(facts, stopped)
 
     def _decide(self) -> None:
         startup = self.collector.startups[-1]
-        dead = any(isinstance(record, _FATAL) for record in startup.records)
+        dead = self._dead(startup)
         usable = startup.usable or startup.last(ServerStarting) is not None
         complete = usable or startup.last(EngineInit) is not None or _capacity_complete(startup)
         if not (dead or complete):
             return
         expectation = self.inquiry.expect
         stated = expectation is not None and bool(expectation.stated)
-        report = self._judge()
+        report = self._judge(growing=True)
         if report.verdict == "fail":
             if dead or _contradicted(report, startup):
                 self.report = report
@@ -179,6 +193,15 @@ class Watcher:
             waits = self.until == "ready" or not stated
             if startup.usable if waits else complete:
                 self.report = report
+
+    def _dead(self, startup: Startup) -> bool:
+        """Whether it cannot come up any more, and the log says why: `EngineCore failed to start.` precedes its error."""
+        announced = False
+        for record in startup.records:
+            if isinstance(record, _FATAL) or (announced and isinstance(record, Raised)):
+                return True
+            announced = announced or isinstance(record, EngineFailed)
+        return announced and self._quiet
 
 
 def _contradicted(report: Report, startup: Startup) -> bool:
@@ -220,6 +243,7 @@ def watch(
         events = watcher.rotated() if data is None else watcher.feed(data)
         if data == b"":
             watcher.caught_up()
+            watcher.idle()
         _pass_on(data, events, on_bytes, on_event)
         if watcher.report is not None:
             return watcher.report
@@ -244,6 +268,7 @@ async def awatch(
             events = watcher.rotated() if data is None else watcher.feed(data)
             if data == b"":
                 watcher.caught_up()
+                watcher.idle()
             _pass_on(data, events, None, on_event)
             if watcher.report is not None:
                 return watcher.report

@@ -135,6 +135,8 @@ def _watch(
             for event in watcher.feed(data):
                 if on_event is not None:
                     on_event(event)
+        else:
+            watcher.idle()
         if watcher.report is not None:
             return watcher.report
         if timeout is not None and watcher.elapsed >= timeout:

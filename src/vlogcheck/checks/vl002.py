@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vlogcheck._clock import between, duration
+from vlogcheck.context import Context
 from vlogcheck.failures import Outcome
 from vlogcheck.records import SharedMemoryWait
-from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.startup import PHASES, Startup
 
 _LAST = PHASES[-2]
 
 
 @check("the start-up never came to its end", Severity.WARNING)
-def never_ready(startup: Startup, outcome: Outcome) -> Iterator[Finding]:
+def never_ready(startup: Startup, outcome: Outcome, context: Context) -> Iterator[Finding]:
     """Flag a start-up whose log stops before the server is ready, while nothing says that it failed."""
     if startup.usable or outcome.failure is not None:
         return
     stop = outcome.stop
+    if stop is None and context.facts is not None and context.facts.growing:
+        raise Missing("the log is still being written")
     took = between(startup.records, startup.records[-1:]) if startup.records else None
     first = next((r for r in startup.records if r.time or r.wrapper_time), None)
     if first is not None:

@@ -85,11 +85,18 @@ def _facts(context: Context) -> list[tuple[str, str]]:
         if config.max_model_len:
             parts.append(f"up to {config.max_model_len:,} tokens")
         rows.append(("setup", ", ".join(part for part in parts if part)))
-    state = "ready" if startup.usable else f"stopped while {startup.phase}"
+    state = "ready" if startup.usable else startup.phase if _goes_on(context) else f"stopped while {startup.phase}"
     if startup.phases and startup.phases[-1].line:
         state += f" (line {startup.phases[-1].line})"
     rows.append(("state", state))
     return rows
+
+
+def _goes_on(context: Context) -> bool:
+    """Whether the log is judged while the server still starts."""
+    from vlogcheck.failures import failure_of
+
+    return context.facts is not None and context.facts.growing and failure_of(context.startup) is None
 
 
 def _rows(rows: list[tuple[str, str]]) -> list[str]:
@@ -166,7 +173,7 @@ def _bar(rank: RankLedger) -> str | None:
     total = _middle(ledger, "total") or used
     if total <= 0 or not parts[3][1] or used <= 0:
         return None
-    bar = "".join(mark * max(round(_BAR * size / total), 1 if size else 0) for mark, size in parts)
+    bar = "".join(mark * min(max(round(_BAR * size / total), 1 if size else 0), _BAR) for mark, size in parts)
     bar = bar[:_BAR].ljust(_BAR, ".")
     known = "total" in ledger
     return f"[{bar}]" + (f" {format_gib(total)}" if known else " of what is known")
@@ -191,8 +198,8 @@ def _capacity(context: Context, engine: EngineLedger) -> list[str]:
         elif term.status in ("assumed", "derived"):
             value += f" ({term.status}: {term.origin or term.formula})"
         rows.append((term.label, value))
-    if not rows:
-        return []
+    if not any(engine.ledger[key].known for key in ("blocks", "tokens", "concurrency")):
+        return []  # a block size alone is no capacity
     rows += _expected(context, engine)
     return ["", *_rows(rows), *_ceiling(context, engine), *_curve(context, engine)]
 
