@@ -2,7 +2,7 @@
 
 A server prints it every ten seconds for as long as it lives: in a log of gigabytes these are most of the lines that matter.
 Where only their sums and peaks are wanted they need no decoding, no record and no look for wrappers: one expression per
-wording, put together from the prefix and the templates, gives the figures (3 µs instead of 40). It takes only what it can read
+wording, put together from the prefix and the templates, gives the figures (6 µs instead of 60). It takes only what it can read
 exactly as the long way would; everything else is left to that.
 """
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Figures", "metrics_reader"]
 
 _PRINTABLE = bytes(range(0x20, 0x7F))
+_HOLES = ("message", "tags", "time", "running", "waiting", "kv_cache_usage_percent", "preemptions", "engine")
 
 
 class Figures(NamedTuple):
@@ -41,11 +42,22 @@ def _bytes(pattern: re.Pattern[str], more: str = "") -> re.Pattern[bytes]:
     return re.compile((pattern.pattern + more).encode("ascii"), pattern.flags & ~re.UNICODE)
 
 
+def _plain(expression: str) -> str:
+    """Return the expression of a wording without exponents and absurdly long numbers: those are read the long way."""
+    return expression.replace(r"(?:e[+-]?\d+)?", "").replace(r"\d+", r"\d{1,15}")
+
+
+def _wording(message: re.Pattern[str]) -> re.Pattern[bytes]:
+    """Return the expression of a whole line: holes that this wording does not have are groups that stay empty."""
+    missing = "".join(f"(?P<{name}>(?!))?" for name in _HOLES[3:] if name not in message.groupindex)
+    return _bytes(PREFIX, f"(?P<message>{message.pattern}){missing}")
+
+
 def metrics_reader() -> Callable[[bytes], Figures | None]:
     """Return a function from a physical line to its figures; None for a line that must be read the long way."""
     start = _bytes(VLLM_START).match
     without_colour = _bytes(ANSI).sub
-    wordings = [_bytes(PREFIX, f"(?P<message>{t.lines()[0].pattern})").fullmatch for t in EngineStats.templates]
+    wordings = [_wording(template.lines()[0]).fullmatch for template in EngineStats.templates]
     pids: dict[bytes, int | None] = {}
 
     def read(raw: bytes) -> Figures | None:
@@ -56,25 +68,25 @@ def metrics_reader() -> Callable[[bytes], Figures | None]:
         raw = raw.rstrip()
         if raw.translate(None, _PRINTABLE):
             return None
-        match = next((found for fullmatch in wordings if (found := fullmatch(raw)) is not None), None)
-        if match is None:
+        for fullmatch in wordings:
+            match = fullmatch(raw)
+            if match is not None:
+                break
+        else:
             return None
+        message, tags, time, running, waiting, usage, preemptions, engine = match.group(*_HOLES)
         # Another process's message behind it would bring its own `[file:line]`; Ray marks what it left out.
-        if raw.find(b"]", match.start("message")) >= 0 or b" across " in raw:
+        if b"]" in message or b" across " in message:
             return None
-        tags = match["tags"]
         pid = pids.get(tags, -1)
         if pid == -1:
             if len(pids) > 4096:  # a log of many short-lived processes
                 pids.clear()
             pid = pids[tags] = origin_of(tags.decode()).pid
-        holes = match.groupdict()  # not every wording has all of them
-        engine = holes.get("engine")
         try:
             return Figures(
-                pid, holes["time"].decode(), int(holes["running"]), int(holes["waiting"]),
-                float(holes["kv_cache_usage_percent"]), int(holes.get("preemptions") or 0),
-                engine.decode() if engine is not None else None, int(holes.get("engines") or 1),
+                pid, time.decode(), int(running), int(waiting), float(usage), int(preemptions or 0),
+                None if engine is None else engine.decode(),
             )  # fmt: skip
         except ValueError:  # thousands commas, or more digits than a number may have
             return None
