@@ -41,7 +41,7 @@ GROUP = 18
 false alarms grow faster than passes are saved: over a block that stays in the processor's cache, 90 anchors in five passes
 run at 1.8 GB/s, in one pass at 0.56 GB/s."""
 
-_OPAQUE = ('"MESSAGE":[', '"MESSAGE" : [')
+_OPAQUE = ('"MESSAGE":[', '"MESSAGE" : [', '"MESSAGE": [')
 """journald writes a message with escape sequences as an array of byte values: no literal can be found in it."""
 
 _SHORTEST = 4
