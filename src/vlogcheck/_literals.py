@@ -22,6 +22,8 @@ __all__ = ["read_arguments", "read_call", "read_config", "read_keywords", "read_
 _OPEN = {"{": "}", "[": "]", "(": ")", "<": ">"}
 _CLOSE = {close: open_ for open_, close in _OPEN.items()}
 _LIMIT = 1 << 20
+_NESTING = ("(", "[", "{", ".", "+", "-", "~", "not ")
+_MOST_NESTING = 20_000
 _DEPTH = 8  # deeper nesting stays text: a hostile line must not cost more than a few passes over it
 
 
@@ -33,6 +35,8 @@ def read_literal(text: str, depth: int = 0) -> Any:
     text = text.strip()
     if len(text) > _LIMIT or depth > _DEPTH:
         return text
+    if sum(map(text.count, _NESTING)) > _MOST_NESTING:  # Python's parser may run out of stack, not only of patience
+        return _read_pairs(text, depth)
     try:
         value = ast.literal_eval(text)
         return value if _plain(value) else _read_pairs(text, depth)
@@ -106,7 +110,9 @@ def _plain(value: Any) -> bool:
         return all(map(_plain, value))
     if isinstance(value, float):
         return math.isfinite(value)
-    return value is None or isinstance(value, (str, int, bool))
+    if isinstance(value, int):
+        return value.bit_length() <= 512  # a larger one is no setting of anything, and no float either
+    return value is None or isinstance(value, str)
 
 
 def _pairs(text: str, separator: str) -> list[tuple[str, str]]:
@@ -120,6 +126,7 @@ def _split(text: str, separator: str = "") -> Iterator[tuple[str | None, str]]:
     Quotes and `<` count only at the beginning of a value: an apostrophe or a comparison inside a word is text.
     """
     stack: list[str] = []
+    depth = dict.fromkeys(_OPEN, 0)  # how many of each are in the stack
     quote = ""
     start = 0
     cut = -1
@@ -136,10 +143,12 @@ def _split(text: str, separator: str = "") -> Iterator[tuple[str | None, str]]:
             quote = char
         elif char in _OPEN and not (char == "<" and inside):
             stack.append(char)
+            depth[char] += 1
         elif char in _CLOSE:
-            if _CLOSE[char] in stack and (char != ">" or stack[-1] == "<"):
-                while stack.pop() != _CLOSE[char]:
-                    pass
+            if depth[_CLOSE[char]] and (char != ">" or stack[-1] == "<"):
+                while (closed := stack.pop()) != _CLOSE[char]:
+                    depth[closed] -= 1
+                depth[closed] -= 1
             elif not stack and char != ">":
                 break
         elif not stack and char == separator and cut < 0:

@@ -121,9 +121,9 @@ def _count(value: Any) -> int | None:
 
 def block_size_of(startup: Startup) -> BlockSize | None:
     """Return the tokens per block of the attention layers, or None where neither a line nor a default says it."""
-    if (hybrid := startup.last(HybridBlockSize)) is not None:
+    if (hybrid := startup.last(HybridBlockSize)) is not None and _count(hybrid.block_size_tokens):
         return BlockSize(hybrid.block_size_tokens, True, "aligned with the state pages", hybrid.line)
-    if (forced := startup.last(BlockSizeSet)) is not None:
+    if (forced := startup.last(BlockSizeSet)) is not None and _count(forced.block_size_tokens):
         return BlockSize(forced.block_size_tokens, True, f"the {forced.backend or 'attention'} back end's", forced.line)
     size = _count(startup.args.get("block_size"))
     if size is not None:

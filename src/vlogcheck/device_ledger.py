@@ -130,9 +130,9 @@ def _add_card(
     """Add the card's total and what was free of it when the worker started."""
     snapshot, pool, xpu = lines.last(MemorySnapshot), lines.last(KVCacheMemory), lines.last(XPUMemory)
     told = [r for r in (summary, snapshot, pool, xpu) if r is not None]
-    totals = [(r.total_gib, r.line) for r in told if r.total_gib is not None]
+    totals = [(r.total_gib, r.line) for r in told if r.total_gib is not None and r.total_gib > 0]
     failed = lines.last(OutOfMemory)
-    if not totals and failed is not None and failed.total_gib is not None:
+    if not totals and failed is not None and failed.total_gib is not None and failed.total_gib > 0:
         totals = [(failed.total_gib, failed.line)]
     if totals:
         ledger.printed("total", "device memory", *totals[0])
@@ -152,7 +152,7 @@ def _add_utilization(
     startup: Startup, ledger: Ledger, summary: MemoryUse | MemoryProfile | FreeMemoryTooLow | None
 ) -> None:
     stated = startup.args.get("gpu_memory_utilization")
-    if isinstance(stated, (int, float)) and not isinstance(stated, bool):
+    if isinstance(stated, (int, float)) and not isinstance(stated, bool) and 0 < stated <= 1:
         ledger.exact("utilization", "utilization", "ratio", _decimal(stated), "printed", origin="server arguments")
     elif (said := startup.last(GraphUtilization)) is not None:
         ledger.between("utilization", "utilization", "ratio", printed_range(said.current, 4), "printed", line=said.line)

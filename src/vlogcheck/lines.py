@@ -40,18 +40,18 @@ ANSI = pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\
 # A process tag: `(EngineCore_DP0 pid=9)`, `(VllmWorker PP0_TP1 pid=9)`, `(VllmWorker rank=1 pid=9)`,
 # `(RayWorkerWrapper pid=31, ip=10.0.0.2)`; vllm/utils (0.4.2-0.30), logger.py (0.31 and later), Ray.
 _TAG = (
-    r"\((?P<{0}name>[A-Za-z_][\w\-.]*(?: [A-Z]+\d+(?:_[A-Z]+\d+)*)?)(?: rank=(?P<{0}rank>\d+))? pid=(?P<{0}pid>\d+)"
+    r"\((?P<{0}name>[A-Za-z_][\w\-.]*(?: [A-Z]+\d+(?:_[A-Z]+\d+)*)?)(?: rank=(?P<{0}rank>\d{{1,9}}))? pid=(?P<{0}pid>\d{{1,15}})"
     r"(?:, ip=(?P<{0}ip>[0-9a-fA-F.:]+))?\)"
 )
-_PLAIN_TAG = re.sub(r"\?P<\{0\}\w+>", "?:", _TAG)
+_PLAIN_TAG = re.sub(r"\?P<\w+>", "?:", _TAG.format(""))
 PREFIX = pattern(
-    rf"(?P<tags>(?:{_PLAIN_TAG}\s*)*)"
+    rf"(?P<tags>(?:{_PLAIN_TAG}\s*){{0,8}})"
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) "
     r"(?:\[(?P<file>[\w./\-<>]+):(?P<lineno>\d+)\]|(?P<file0>[\w./\-]+\.py):(?P<lineno0>\d+)\]) ?"
 )
 _TAGS = pattern(rf"(?:{_PLAIN_TAG}\s*)+")
 _LAST_TAG = pattern(_TAG.format("") + r"\s*$")
-_RANK = pattern(r"TP(\d+)")
+_RANK = pattern(r"TP(\d{1,9})(?!\d)")
 
 
 class _Origin(NamedTuple):
@@ -166,9 +166,11 @@ class Splitter:
             match = following
 
     def _remember(self, tags: str) -> _Origin:
-        if len(self._tags) > 4096:  # a log of many short-lived processes
-            self._tags.clear()
-        origin = self._tags[tags] = origin_of(tags)
+        origin = origin_of(tags)
+        if len(tags) < 512:
+            if len(self._tags) > 4096:  # a log of many short-lived processes
+                self._tags.clear()
+            self._tags[tags] = origin
         return origin
 
     def _untagged(self, text: str) -> tuple[_Origin, str]:

@@ -85,10 +85,14 @@ def capacity_of(engine: Engine, startup: Startup | None = None) -> Capacity:
     sizes = engine.all(KVCacheCapacity)
     tightest = min(sizes, key=lambda r: r.tokens, default=None)
     printed: list[tuple[Fraction, int, int]] = [
-        (_decimal(r.max_concurrency), r.max_model_len, r.line) for r in engine.all(MaxConcurrency)
+        (_decimal(r.max_concurrency), r.max_model_len, r.line)
+        for r in engine.all(MaxConcurrency)
+        if r.max_model_len > 0
     ]
     printed += [
-        (_decimal(r.max_concurrency), r.max_model_len or 0, r.line) for r in sizes if r.max_concurrency is not None
+        (_decimal(r.max_concurrency), r.max_model_len, r.line)
+        for r in sizes
+        if r.max_concurrency is not None and r.max_model_len is not None and r.max_model_len > 0
     ]
     if printed:  # a later line (after an override or another length) replaces the earlier ones of its rank
         length = printed[-1][1]
@@ -127,7 +131,7 @@ def _ranks(engine: Engine) -> list[Rank]:
     refused: dict[tuple[str | None, int | None], Rank] = {}
     for record in engine.all(FreeMemoryTooLow):
         device = (record.device or "").rpartition(":")[2]
-        number = int(device) if device.isdecimal() else record.rank
+        number = int(device) if device.isdecimal() and len(device) < 10 else record.rank
         rank = refused.setdefault((record.process, record.pid), Rank(record.process, record.pid, number))
         rank.records.append(record)
     return sorted(refused.values(), key=lambda rank: -1 if rank.number is None else rank.number)
@@ -154,11 +158,11 @@ def _observe_engine(startup: Startup, engine: Engine, expectation: Expectation |
         )  # fmt: skip
     else:
         config = engine.config or startup.config
-        if config is not None and config.max_model_len:
+        if config is not None and config.max_model_len is not None and config.max_model_len > 0:
             ledger.exact("max_model_len", "request length", "tokens", config.max_model_len, "printed", line=config.line)
     if capacity.concurrency is not None:
         ledger.between(
-            "concurrency", "concurrency at that length", "requests", printed_range(float(capacity.concurrency)),
+            "concurrency", "maximum concurrency", "requests", printed_range(float(capacity.concurrency)),
             "printed", line=capacity.concurrency_line,
         )  # fmt: skip
     _add_max_num_seqs(startup, ledger)
@@ -170,7 +174,7 @@ def _observe_engine(startup: Startup, engine: Engine, expectation: Expectation |
 
 def _add_max_num_seqs(startup: Startup, ledger: Ledger) -> None:
     seqs = startup.args.get("max_num_seqs")
-    if isinstance(seqs, int) and not isinstance(seqs, bool):
+    if isinstance(seqs, int) and not isinstance(seqs, bool) and 0 < seqs < 1 << 62:
         ledger.exact("max_num_seqs", "max_num_seqs", "requests", seqs, "printed", origin="server arguments")
         return
     for default in reversed(startup.all(BudgetDefault)):
@@ -194,7 +198,7 @@ def _add_block_size(startup: Startup, ledger: Ledger) -> None:
 def _add_bytes_per_token(startup: Startup, ledger: Ledger, available: Available) -> None:
     """Add available memory ÷ tokens of the tightest rank: means something where all layers cost the same per token."""
     tokens, pool = ledger["tokens"].interval, available.tightest
-    if tokens is None or not tokens.lo or pool.hi <= 0:
+    if tokens is None or tokens.lo <= 0 or pool.hi <= 0:
         return
     size, length = ledger["block_size"].interval, ledger["max_model_len"].interval
     step = size.hi if size else 1

@@ -238,4 +238,7 @@ def run_checks(
                 )
         except Missing as reason:
             skipped.append(Skipped(item.code, item.name, str(reason), number))
+        except ArithmeticError as error:  # whatever figures a log invents, the other checks are made
+            why = f"the log's figures cannot be meant: {type(error).__name__.removesuffix('Error')} in its arithmetic"
+            skipped.append(Skipped(item.code, item.name, why, number))
     return findings, skipped

@@ -81,7 +81,7 @@ _RANK_RECORDS = (WeightsLoaded, WeightsRead, KVCacheMemory, MemoryProfile, Memor
 _REFUSALS = (FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory)
 _FROM_OUTSIDE = (ProcessKilled, OOMKilled)
 _NEVER_STARTED = (EngineInitFailed, *_REFUSALS)
-_DP = pattern(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d+)")
+_DP = pattern(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d{1,9})(?!\d)")
 
 
 class Phase(NamedTuple):
@@ -120,7 +120,7 @@ class Rank:
     @property
     def stage(self) -> int:
         """Pipeline stage by the tag; 0 where it states none."""
-        match = re.search(r"PP(\d+)", self.process or "")
+        match = re.search(r"PP(\d{1,9})(?!\d)", self.process or "")
         return int(match[1]) if match else 0
 
     @property

@@ -31,12 +31,13 @@ else:
         return lambda cls: cls
 
 
-__all__ = ["HOLES", "Hole", "Record", "Template", "TemplateError", "all_records", "all_templates"]
+__all__ = ["HOLES", "Hole", "Record", "Template", "TemplateError", "all_records", "all_templates", "read_gib"]
 
 T = TypeVar("T")
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _COUNT = r"-?\d{1,3}(?:,\d{3})+|-?\d+"
+_ANY = ".*?"
 _SOME = ".{0,400}?"  # searching for an embedded text may start at many places: bounded, it stays linear
 _SIZE_UNITS = {"bytes": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": GIB, "TiB": 1 << 40}
 
@@ -55,14 +56,40 @@ class Hole(NamedTuple):
     """The JSON type of the value, as a Python type name."""
 
 
+_MOST_DIGITS = 64
+_LARGEST = 1 << 63
+"""No count, no duration and no size in bytes is as large. What claims to be is no figure: its line stays unrecognised."""
+
+
+def _within(value: T, size: float) -> T:
+    if not -_LARGEST < size < _LARGEST:  # also for NaN
+        raise ValueError("out of range")
+    return value
+
+
 def _read_count(text: str) -> int:
-    return int(text.replace(",", ""))
+    number = int(text.replace(",", ""))
+    return _within(number, number)
+
+
+def _read_float(text: str) -> float:
+    number = float(text)
+    return _within(number, number)
+
+
+def read_gib(text: str, resolution: int = 2, unit: int = GIB) -> GiB:
+    """Return a printed size. Raises `ValueError` for one that no memory has."""
+    if len(text) > _MOST_DIGITS:
+        raise ValueError("too many digits")
+    size = GiB(text, resolution, unit)
+    if "e" in text:
+        _ = size.bytes  # raises for an exponent out of range
+    return _within(size, size * GIB)
 
 
 def _read_size(text: str) -> GiB:
     number, _, unit = text.partition(" ")
-    scale = _SIZE_UNITS[unit]
-    return GiB(number, unit=scale)
+    return read_gib(number, unit=_SIZE_UNITS[unit])
 
 
 def _read_bool(text: str) -> bool:
@@ -84,11 +111,11 @@ def _write_literal(value: Any) -> str:
 
 
 HOLES: dict[str, Hole] = {
-    "GiB": Hole(_NUMBER, GiB, str, "float"),
-    "float": Hole(_NUMBER, float, repr, "float"),
+    "GiB": Hole(_NUMBER, read_gib, str, "float"),
+    "float": Hole(_NUMBER, _read_float, repr, "float"),
     "int": Hole(_COUNT, _read_count, str, "int"),
     "bool": Hole("True|False", _read_bool, str, "bool"),
-    "str": Hole(".*?", str, str, "str"),
+    "str": Hole(_ANY, str, str, "str"),
     "Word": Hole(r"[^\s,;()\[\]'\"]+", str, str, "str"),
     "Name": Hole(r"[A-Z][\w/.\-]*(?: [A-Z][\w/.\-]*){0,4}", str, str, "str"),
     "Size": Hole(r"-?\d+(?:\.\d+)? (?:bytes|B|[KMGT]iB)", _read_size, _write_size, "float"),
@@ -147,6 +174,41 @@ def _parse(text: str) -> Iterator[_Piece]:
     literal += text[at:]
     if literal:
         yield _Piece("literal", literal)
+
+
+class _Expression:
+    """The expression of one line of a message, so put together that matching it costs one pass over the line.
+
+    With several holes that take any text, an expression would try every way to share the text out among them: a long line
+    that repeats a literal would take hours. But what a hole took up to the first place where the literals and holes behind
+    it fit never needs to be longer while another such hole follows: that one takes the rest. So each of these stretches is
+    closed, by a group that looks ahead and a reference to what it found (Python has atomic groups from 3.11 on only).
+    """
+
+    def __init__(self) -> None:
+        self._closed = ""
+        self._open = ""
+        self._free = False
+        self._stretches = 0
+
+    def add(self, part: str, *, free: bool = False) -> None:
+        """Add a literal, a hole (`free`: one that takes any text) or the border of an optional part."""
+        if free:
+            self._close()
+            self._free = True
+        self._open += part
+
+    def _close(self) -> None:
+        if self._free:
+            name = f"_{self._stretches}"
+            self._stretches += 1
+            self._open = f"(?=(?P<{name}>{self._open}))(?P={name})"
+        self._closed, self._open = self._closed + self._open, ""
+
+    @property
+    def text(self) -> str:
+        """The whole expression."""
+        return self._closed + self._open
 
 
 class Template:
@@ -275,26 +337,35 @@ class Template:
     def lines(self) -> tuple[re.Pattern[str], ...]:
         """Return one compiled expression for each line of the message (compiled at first use)."""
         if self._lines is None:
-            expressions = [""]
+            lines = [_Expression()]
+            depth = 0
             for piece in self.parsed():
                 if piece.kind == "open":
-                    expressions[-1] += "(?:"
+                    depth += 1
+                    lines[-1].add("(?:")
                 elif piece.kind == "close":
-                    expressions[-1] += ")?"
+                    depth -= 1
+                    lines[-1].add(")?")
                 elif piece.kind == "hole":
-                    expressions[-1] += self._hole(piece)
+                    lines[-1].add(self._hole(piece), free=not depth and self._is_free(piece))
                 else:
                     first, *rest = (_SPECIAL.sub(r"\\\g<0>", part) for part in piece.text.split("\n"))
-                    expressions[-1] += first
-                    expressions.extend(rest)
-            self._lines = tuple(re.compile(expression, re.DOTALL) for expression in expressions)
+                    lines[-1].add(first)
+                    for part in rest:
+                        lines.append(_Expression())
+                        lines[-1].add(part)
+            self._lines = tuple(re.compile(line.text, re.DOTALL) for line in lines)
         return self._lines
 
     def _hole(self, piece: _Piece) -> str:
         if piece.text == "_":
-            return f"(?:{_SOME if self.embedded else '.*?'})"
+            return f"(?:{_SOME if self.embedded else _ANY})"
         expression = _NUMBER if piece.unit is not None else self.record.hole(piece.text).expression
         return f"(?P<{piece.text}>{expression})"
+
+    def _is_free(self, piece: _Piece) -> bool:
+        """Whether a hole takes any text, as little of it as it can."""
+        return piece.text == "_" or (piece.unit is None and self.record.hole(piece.text).expression == _ANY)
 
     def match(self, message: str) -> dict[str, str] | None:
         """Return the holes' texts if the whole message (all its lines) is this wording, else None."""
@@ -307,7 +378,7 @@ class Template:
             match = pattern.fullmatch(line) or (pattern.search(line) if self.embedded else None)
             if match is None:
                 return None
-            groups.update((name, text) for name, text in match.groupdict().items() if text is not None)
+            groups.update((n, text) for n, text in match.groupdict().items() if text is not None and n[0] != "_")
         return groups
 
     def read(self, groups: Mapping[str, str]) -> dict[str, Any]:
@@ -325,9 +396,9 @@ class Template:
     def _reader(self, piece: _Piece) -> Callable[[str], Any]:
         hole = self.record.hole(piece.text)
         if piece.unit is not None:
-            return partial(GiB, resolution=2 if piece.decimals is None else piece.decimals, unit=piece.unit)
-        if piece.decimals is not None and hole.read is GiB:
-            return partial(GiB, resolution=piece.decimals)
+            return partial(read_gib, resolution=2 if piece.decimals is None else piece.decimals, unit=piece.unit)
+        if piece.decimals is not None and hole.read is read_gib:
+            return partial(read_gib, resolution=piece.decimals)
         return hole.read
 
     def render(self, values: Mapping[str, Any], *, optional: bool = True) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 if TYPE_CHECKING:
     from vlogcheck.budget._device import Device
@@ -69,9 +69,11 @@ def parse_release(text: str | None) -> Release:
         return Release(NEWEST, newest, f"release unknown: rules of {NEWEST} assumed")
     shown = text.strip()
     try:
-        version = Version(shown.removeprefix("v"))
-    except InvalidVersion:
-        return Release(shown, newest, f"release {shown[:40]!r} is no version: rules of {NEWEST} assumed")
+        version = Version(shown.removeprefix("v")) if len(shown) < 100 else None
+    except ValueError:  # InvalidVersion is one
+        version = None
+    if version is None:
+        return Release(shown[:100], newest, f"release {shown[:40]!r} is no version: rules of {NEWEST} assumed")
     base = Version(version.base_version)
     if base < _OLDEST:
         return Release(shown, newest, f"release {shown} is an untagged build: rules of {NEWEST} assumed")

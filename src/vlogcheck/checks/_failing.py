@@ -65,7 +65,7 @@ def card_of(context: Context, record: OutOfMemory | None = None) -> Card:
             middle = Fraction(term.lo + term.hi) / 2
             share = Decimal(middle.numerator) / middle.denominator
     stated = context.startup.args.get("gpu_memory_utilization")
-    if share is None and isinstance(stated, (int, float)) and not isinstance(stated, bool):
+    if share is None and isinstance(stated, (int, float)) and not isinstance(stated, bool) and 0 < stated <= 1:
         share = exact(stated)
     return Card(total, share)
 

@@ -141,7 +141,7 @@ def stated_utilization(startup: Startup, workers: Workers | None) -> Term:
         if term.known and term.status != "assumed":
             return term if term.line is not None else term._replace(line=args_line(startup))
     stated = startup.args.get("gpu_memory_utilization")
-    if not isinstance(stated, (int, float)) or isinstance(stated, bool):
+    if not isinstance(stated, (int, float)) or isinstance(stated, bool) or not 0 < stated <= 1:
         raise Missing("the log does not state the utilization")
     share = Fraction(str(stated))
     return Term("utilization", "utilization", "ratio", share, share, "printed", line=args_line(startup))

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from vlogcheck._lazy import pattern
 from vlogcheck.registry import Finding, Severity, check
@@ -42,7 +42,7 @@ def wording_outside_releases(startup: Startup) -> Iterator[Finding]:
         return
     try:
         version = Version(startup.version)
-    except InvalidVersion:
+    except ValueError:  # no version; too many digits for one
         return
     if version.is_prerelease or version.local:
         return  # a nightly or a fork prints what its source has

@@ -28,6 +28,8 @@ def stated_bytes_per_token(capacities: Capacities, expected: Expectation, contex
     if seen is None:
         raise Missing("the log prints no memory for the KV cache, so what a token costs is not known")
     low, high, source = seen
+    if high <= 0:
+        raise Missing("a token takes no KV cache memory at all")
     if low <= told.hi and told.lo <= high:
         return
     tp, pp = _parallel(context.startup)

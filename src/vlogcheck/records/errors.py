@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vlogcheck.template import Record, Template, Word
-from vlogcheck.units import GIB, GiB
+from vlogcheck.template import Record, Template, Word, read_gib
+from vlogcheck.units import GiB
 
 __all__ = [
     "AutoFitImpossible",
@@ -321,7 +321,7 @@ class ProfilingMemoryChanged(Record):
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
         """vllm-ascend from 0.18 prints unrounded GiB in the wording for bytes: a number with decimals is no byte count."""
         return {
-            name: GiB(value.text, unit=GIB)
+            name: read_gib(value.text)
             if isinstance(value, GiB) and value.unit == 1 and "." in value.text
             else value
             for name, value in values.items()

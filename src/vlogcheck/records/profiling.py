@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vlogcheck._lazy import pattern
-from vlogcheck.template import Record, Size, Template, Word
+from vlogcheck.template import Record, Size, Template, Word, read_gib
 from vlogcheck.units import GiB
 
 __all__ = [
@@ -138,7 +138,7 @@ class MemorySnapshot(Record):
     @classmethod
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Take the readings apart."""
-        found = {name: GiB(number) for name, number in _READING.findall(values["reading"])}
+        found = {name: read_gib(number) for name, number in _READING.findall(values["reading"])}
         named = {
             "free_gib": found.get("free_memory"),
             "total_gib": found.get("total_memory"),

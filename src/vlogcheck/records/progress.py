@@ -72,7 +72,7 @@ class Progress(Record):
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Turn the clock into seconds."""
         parts = str(values["elapsed"]).split(":")
-        if not all(part.isdecimal() for part in parts):
+        if len(parts) > 4 or not all(part.isdecimal() and len(part) < 10 for part in parts):
             return values
         seconds = 0
         for part in parts:

@@ -63,7 +63,11 @@ _PREFIX = rf"{_LEVEL}(?:{ESC})* (?:{ESC})*\d\d-\d\d \d\d:\d\d:\d\d"
 VLLM_START = re.compile(rf"(?:{ESC})*(?:{_VLLM_TAG}|{_PREFIX})")
 """A line as vLLM itself begins it: process tag, or level and date."""
 
-VLLM_PREFIX = pattern(rf"(?:(?:{ESC})*\([^()\r\n]{{1,80}}pid=\d+[^()\r\n]{{0,60}}\)(?:{ESC})* )*(?:{ESC})*{_PREFIX}")
+# Looked for anywhere in a line: what may repeat is bounded, so that a line of nothing else costs one pass.
+_SOME_ESC = rf"(?:{ESC}){{0,4}}"
+VLLM_PREFIX = pattern(
+    rf"(?:{_SOME_ESC}\([^()\r\n]{{1,80}}pid=\d{{1,15}}[^()\r\n]{{0,60}}\){_SOME_ESC} ){{0,8}}{_SOME_ESC}{_PREFIX}"
+)
 """vLLM's own prefix (process tags, level, date) anywhere in a line."""
 
 UVICORN = re.compile(r"(?=.{10})(?:TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL): {1,5}(?<=^.{10})")

@@ -41,10 +41,10 @@ _DOCKER_PIECE = 16384
 _MAX_DEPTH = 4
 
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_LONE_STRING = pattern(rf"(?P<indent>[ \t]*)(?P<value>{_STRING})[ \t]*(?P<comma>,?)[ \t\r]*$")
+_LONE_STRING = pattern(rf"(?P<indent>[ \t]*)(?P<value>{_STRING})[ \t]*,?$")
 _PAIR = pattern(
     r'[ \t]*"(?P<key>log|message|msg|MESSAGE|textPayload|text|data|line)"[ \t]*:[ \t]*'
-    rf"\[?(?P<value>{_STRING})\]?[ \t]*,?[ \t\r]*$"
+    rf"\[?(?P<value>{_STRING})\]?[ \t]*,?$"
 )
 _CUT = pattern(rf'"(?:log|message|msg|MESSAGE|textPayload)"\s*:\s*(?P<value>{_STRING})')
 _EXPORT = pattern(r"[ \t]*MESSAGE=")
@@ -255,12 +255,13 @@ def _json(text: str, state: State) -> Layer | None:
 
 def _pretty(text: str, state: State) -> Layer | None:
     """One line of indented JSON: a notebook's output line, or a record's message."""
-    if found := _LONE_STRING.match(text):
+    body = text.rstrip(" \t\r")
+    if found := _LONE_STRING.match(body):
         literal = found["value"]
         if found["indent"] or literal.endswith('\\n"'):
             value = _string(literal)
             return Layer(value) if value is not None else None
-    if (found := _PAIR.match(text)) and (value := _string(found["value"])) is not None:
+    if (found := _PAIR.match(body)) and (value := _string(found["value"])) is not None:
         return Layer(value)
     if found := _EXPORT.match(text):  # journalctl -o export and -o verbose
         return Layer(text[found.end() :])

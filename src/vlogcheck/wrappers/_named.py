@@ -27,6 +27,7 @@ _RAY_REPEATED = pattern(
     rf"\[repeated \d+x across cluster\](?: \(Ray deduplicates[^()]*(?:\([^()]*\)[^()]*)*\))?(?:{ESC})*\s*$"
 )
 _TRAILING_ESC = pattern(rf"{ESC}$")
+_MOST_RESETS = 8
 _SRUN = pattern(r" {0,6}(?P<rank>\d{1,6}):(?: |$)")
 _MPI = pattern(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:")
 _TORCHRUN = pattern(r"\[(?:(?P<kind>default)(?P<local>\d+)\]:|rank\d+\]: )")
@@ -41,7 +42,10 @@ def without_ray_count(text: str) -> str:
     if at < 0 or not _RAY_REPEATED.match(text, at):
         return text
     head = text[:at].rstrip()
-    while found := _TRAILING_ESC.search(head[-12:]):
+    for _ in range(_MOST_RESETS):
+        found = _TRAILING_ESC.search(head[-12:])
+        if not found:
+            break
         head = head[: len(head) - len(found[0])].rstrip()
     return head
 
