@@ -75,7 +75,7 @@ class Term(NamedTuple):
         if self.unit == "ratio":
             return f"{float(middle):.4g}"
         if self.unit == "requests" and self.key.startswith("max_num_seqs"):
-            return f"{int(middle):,} requests"
+            return f"{int(middle):,} request{'s' if middle != 1 else ''}"
         if self.unit == "requests":
             return f"{float(middle):,.2f}x"
         if self.unit == "tokens per block":
@@ -116,7 +116,7 @@ class Ledger:
         return self._terms.get(key) or Term(key, key.replace("_", " "), "bytes", None, None, "unknown")
 
     def __contains__(self, key: object) -> bool:
-        return key in self._terms and self._terms[key].known  # type: ignore[index]
+        return key in self._terms and self._terms[key].known
 
     def __iter__(self) -> Iterator[Term]:
         return iter(self._terms.values())

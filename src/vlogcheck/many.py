@@ -21,7 +21,10 @@ class Summary(NamedTuple):
     version: str | None
     model: str | None
     concurrency: str | None
-    """Requests at once that the log promises."""
+    """Requests at once that the log promises, for people."""
+    concurrency_low: float | None
+    concurrency_high: float | None
+    """Its bounds: equal up to the printed rounding where the log settles it."""
     context: int | None
     code: str | None
     """The worst finding."""
@@ -58,7 +61,7 @@ def summarise(paths: Sequence[str], inquiry: Any) -> Summary:
     try:
         report = inquiry.report(read(list(paths)))
     except OSError as error:
-        return Summary(name, "error", 2, None, None, None, None, None, None, str(error))
+        return Summary(name, "error", 2, None, None, None, None, None, None, None, None, str(error))
     context = report.contexts[-1] if report.contexts else None
     ceiling = None
     if context is not None:
@@ -70,7 +73,8 @@ def summarise(paths: Sequence[str], inquiry: Any) -> Summary:
     return Summary(
         path=name, verdict=report.verdict, exit_code=report.exit_code,
         version=context.startup.version if context else None, model=context.startup.model if context else None,
-        concurrency=ceiling.text if ceiling else None, context=ceiling.context if ceiling else None,
+        concurrency=ceiling.text if ceiling else None, concurrency_low=float(ceiling.lo) if ceiling else None,
+        concurrency_high=float(ceiling.hi) if ceiling else None, context=ceiling.context if ceiling else None,
         code=worst.code if worst else None, line=worst.line if worst else None,
         message=worst.message if worst else report.inconclusive,
     )  # fmt: skip

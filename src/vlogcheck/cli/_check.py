@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from vlogcheck.cli._question import arguments_of, question
-from vlogcheck.cli._types import Duration, pass_through, say, use_colour, worst
+from vlogcheck.cli._types import Duration, pass_through, say, use_colour, width, worst
 
 __all__ = ["check_arguments", "command"]
 
@@ -38,7 +38,8 @@ _MOST_REPORTS = 8
 def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -> None:
     """Check each LOG: a file (.gz, .zst, .xz and .bz2 are read as they are), a directory, or `-` for standard input.
 
-    Rotated parts named together (serve.log serve.log.1) are one log. More than eight logs end in a table, worst first.
+    Rotated parts named together (serve.log serve.log.1) are one log. More than eight logs end in a table, worst first; with
+    `--format json` several logs are one JSON object per line.
     """
     live = {name: options.pop(name) for name in ("follow", "until", "timeout", "tee", "jobs")}
     arguments = arguments_of(options)
@@ -60,9 +61,10 @@ def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -
     codes = []
     for number, item in enumerate(sets):
         report = inquiry.report(read(item.paths if len(item.paths) > 1 else item.paths[0]))
-        if number and output == "text":
-            click.echo()
-        click.echo(render(report, colour=use_colour(), verbose=verbose))
+        if output == "json" and len(sets) > 1:
+            click.echo(json.dumps(report.to_dict(), ensure_ascii=False, default=str))  # one line each: JSON Lines
+        else:
+            click.echo(("\n" if number else "") + render(report, colour=use_colour(), verbose=verbose, width=width()))
         codes.append(report.exit_code)
     sys.exit(worst(codes))
 
@@ -80,7 +82,7 @@ def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbo
         source, expect, live["timeout"], model=model, until=live["until"], on_event=say,
         on_bytes=pass_through if live["tee"] else None, **arguments,
     )  # fmt: skip
-    click.echo(reporter(output)(report, colour=use_colour(), verbose=verbose), err=live["tee"])
+    click.echo(reporter(output)(report, colour=use_colour(), verbose=verbose, width=width()), err=live["tee"])
     return report.exit_code
 
 

@@ -62,8 +62,8 @@ def list_(what: str) -> None:
         rows = []
         for name, record in sorted(all_records().items()):
             doc = (record.__doc__ or "").strip().splitlines()[0]
-            rows.append((name, str(len(record.templates)), ", ".join(record.field_names()) or "–", doc))  # type: ignore[arg-type]
-        header = ("record", "wordings", "fields", "meaning")  # type: ignore[assignment]
+            rows.append((name, str(len(record.templates)), doc, ", ".join(record.field_names()) or "–"))  # type: ignore[arg-type]
+        header = ("record", "wordings", "meaning", "fields")  # type: ignore[assignment]
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:
         click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from vlogcheck.cli._question import arguments_of, question
-from vlogcheck.cli._types import Duration, WithFlags, pass_through, say
+from vlogcheck.cli._types import Duration, WithFlags, pass_through, say, width
 
 __all__ = ["command"]
 
@@ -60,7 +60,9 @@ def command(ctx: click.Context, /, output: str, verbose: bool, **options: Any) -
     result = run(
         command, Inquiry(**arguments_of(options)), timeout=options["timeout"], keep=keep, until=options["until"],
         grace=options["grace"], on_event=say, on_bytes=pass_through,
-        on_report=lambda report: click.echo(render(report, colour=False, verbose=verbose), err=True),
+        on_report=lambda report: click.echo(
+            render(report, colour=False, verbose=verbose, width=width(sys.stderr)), err=True
+        ),
     )  # fmt: skip
     if result.kept:
         click.echo(f"vlogcheck: the server goes on as process {result.pid}, its output in {keep}", err=True)

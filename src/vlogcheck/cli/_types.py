@@ -115,6 +115,15 @@ def use_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def width(stream: Any = None) -> int | None:
+    """Return the columns to fold at: those of the terminal, None where the output goes elsewhere."""
+    if not (stream or sys.stdout).isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
 def say(event: Any) -> None:
     """Tell a waiting person what goes on, on standard error."""
     if event.kind == "phase" or sys.stderr.isatty():

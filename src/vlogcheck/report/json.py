@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["render", "report_dict"]
 
 
-def render(report: Report, *, colour: bool = False, verbose: bool = False) -> str:
+def render(report: Report, *, colour: bool = False, verbose: bool = False, width: int | None = None) -> str:
     """Return the report as one JSON object."""
     return json.dumps(report_dict(report), ensure_ascii=False, indent=2, default=str)
 

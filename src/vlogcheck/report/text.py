@@ -38,13 +38,13 @@ class _Paint:
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.on and text else text
 
 
-def render(report: Report, *, colour: bool = False, verbose: bool = False) -> str:
-    """Return the report as text, ending without a newline."""
+def render(report: Report, *, colour: bool = False, verbose: bool = False, width: int | None = None) -> str:
+    """Return the report as text, ending without a newline. Findings are folded at `width` columns where it is given."""
     paint = _Paint(colour)
     out: list[str] = []
     for context in report.contexts:
         out += [*render_startup(context, report, colour=colour), ""]
-    out += render_findings(report, report.findings, colour=colour)
+    out += render_findings(report, report.findings, colour=colour, width=width)
     out.append(_verdict(report, paint))
     out += _footer(report, paint, verbose)
     return "\n".join(out)
@@ -197,6 +197,8 @@ def _capacity(context: Context, engine: EngineLedger) -> list[str]:
             value += f" (line {term.line})" if term.status == "printed" else f" ({term.formula})"
         elif term.status in ("assumed", "derived"):
             value += f" ({term.status}: {term.origin or term.formula})"
+        elif term.origin:
+            value += f" ({term.origin})"
         rows.append((term.label, value))
     if not any(engine.ledger[key].known for key in ("blocks", "tokens", "concurrency")):
         return []  # a block size alone is no capacity
@@ -253,7 +255,9 @@ def _ceiling(context: Context, engine: EngineLedger) -> list[str]:
     return [f"  ceiling: {text}"]
 
 
-def render_findings(report: Report, findings: list[Finding], *, colour: bool = False) -> list[str]:
+def render_findings(
+    report: Report, findings: list[Finding], *, colour: bool = False, width: int | None = None
+) -> list[str]:
     """Return the findings, worst first: each with its line, what was expected and observed, and the remedy."""
     paint = _Paint(colour)
     out: list[str] = []
@@ -263,8 +267,19 @@ def render_findings(report: Report, findings: list[Finding], *, colour: bool = F
         out.append(f"{paint(severity, severity)} {finding.code} {finding.message}")
         detail = [("at", where), ("expected", finding.expected), ("observed", finding.observed)]
         detail += [("because", finding.explanation), ("remedy", finding.remedy)]
-        out += [f"    {label:<9} {value}" for label, value in detail if value]
+        for label, value in detail:
+            if value:
+                out += _folded(f"    {label:<9} ", value, width)
     return [*out, ""] if out else out
+
+
+def _folded(lead: str, text: str, width: int | None) -> list[str]:
+    if width is None or len(lead) + len(text) <= width or width < 2 * len(lead):
+        return [lead + text]
+    import textwrap
+
+    lines = textwrap.wrap(text, width - len(lead), break_long_words=False, break_on_hyphens=False)
+    return [lead + lines[0], *(" " * len(lead) + line for line in lines[1:])]
 
 
 def _verdict(report: Report, paint: _Paint) -> str:
