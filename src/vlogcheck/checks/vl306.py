@@ -41,7 +41,9 @@ def _finding(context: Context, engine: EngineLedger, held: int, wanted: int, eng
                 fix["gpu_memory_utilization"] = share
             elif share is not None:
                 remedies.append(
-                    f"no utilization up to 0.95 gives that ({share:.2f} would be needed): more cards or fp8 KV cache"
+                    "no utilization up to 0.95 gives that"
+                    + (f" ({share:.2f} would be needed)" if share <= 1 else "")
+                    + ": more cards or fp8 KV cache"
                 )
     return Finding(
         f"the KV cache holds {held:,} tokens, {wanted - held:,} fewer than expected",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from vlogcheck.registry import Finding, Missing, Severity
@@ -134,8 +135,7 @@ def _memory(engine: EngineLedger, paint: _Paint) -> list[str]:
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(shown) + 2)]
     if len(shown) > 1:
         out.append("  " + _align(header, widths).rstrip())
-    for row in rows:
-        out.append("  " + _align(row[:-1], widths) + "   " + paint("dim", row[-1]))
+    out += ["  " + _align(row[:-1], widths) + "   " + paint("dim", row[-1]) for row in rows]
     if len(ranks) > len(shown):
         out.append(f"  … and {len(ranks) - len(shown)} more ranks")
     bars = [bar for rank in shown if (bar := _bar(rank))]
@@ -229,8 +229,13 @@ def _curve(context: Context, engine: EngineLedger) -> list[str]:
     curve = capacity_curve(context)
     if not curve.points:
         return [f"  curve: {curve.unknown}"] if curve.unknown else []
-    points = ", ".join(f"{_short(point.context)} {float(point.low):,.2f}" for point in curve.points)
+    points = ", ".join(f"{_short(point.context)} {_held(point.low, point.high)}" for point in curve.points)
     return [f"  curve: {points} (tokens per request, requests at once)"]
+
+
+def _held(low: Fraction, high: Fraction) -> str:
+    """Return the certain figure; the printed one where the bounds are only its rounding."""
+    return f"{float((low + high) / 2 if high - low <= Fraction(1, 50) else low):,.2f}"
 
 
 def _short(tokens: int) -> str:
