@@ -18,14 +18,15 @@ START_UP = ROOT / "fixtures/logs/0.24.0/llama-load.log"
 BLOCK_LINES = 20_000
 BLOCKS = 8
 UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "": 1}
-WORDS = (
+PROSE = (
     "the of and to in is you that it for was on are as with his they at be this from have or by one had not but what all"
     " were when we there can an your which their said if do will each about how up out them then she many some so these"
     " would other into has more her two like him see time could no make than first been its who now people my made over"
     " did down only way find use may water long little very after words called just where most know summarise explain"
     " translate write python function server database table model latency error quarterly revenue customer contract"
     " paragraph sentence answer question context document"
-).split()
+)
+WORDS = PROSE.split()
 RARE = ("memory", "tokens", "blocks", "cache", "GiB")
 """Words of the subject, as prompts have them now and then: a prefilter finds the line, and it says nothing."""
 RARITY = 300
@@ -106,7 +107,7 @@ def byte_size(text: str) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", help="file to write, - for standard output")
-    parser.add_argument("--size", type=byte_size, default="100MB", help="such as 500MB or 5GB (powers of ten)")
+    parser.add_argument("--size", type=byte_size, default=10**8, help="such as 500MB or 5GB (powers of ten)")
     parser.add_argument("--metrics", type=float, default=0.003, help="share of metrics lines [0.003]")
     parser.add_argument("--requests", type=float, default=0.10, help="share of request lines [0.10]")
     parser.add_argument("--seed", type=int, default=1)
