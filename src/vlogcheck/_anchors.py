@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "SUSPICIOUS", "Find", "fixed_texts", "scan_anchors", "scanner"]
 
-SUSPICIOUS = (" GiB", " MiB", " GB ", " GB)", " GB,", "KV cache", "blocks", " tokens", "memory")
+SUSPICIOUS = (
+    " GiB", " MiB", *(f"{digit} GB" for digit in range(10)), " MB ", "V cache", "v cache", "V Cache", "VCache", "V-cache",
+    "v-cache", "blocks", " tokens", "memory", "Memory", "oom-kill",
+)  # fmt: skip
 """What makes the scan look at a line that no template's literal is in (see `recognise.looks_like_memory`)."""
 
 METRICS = "Avg prompt throughput: "
 """What every periodic metrics line holds."""
 
 FRAGMENTS = (
-    *SUSPICIOUS, METRICS, "ngine", " graph", "orker", "Memory", "_model", "prefi", "shutdown", " took ", "fault", " size",
+    *SUSPICIOUS, METRICS, "ngine", " graph", "orker", "_model", "prefi", "shutdown", " took ", "fault", " size",
     "Using ", "illed", "rted ", " rank", "tting ", " startup", "ignal", "device", "-cache", "vLLM ", "etected ", "_ERROR_",
     "oading ", "ager ", "ache f", "imed out", "imes out", "Connect", "nitial", "llocat", "pping ", "exit ", " runn",
-    "ALLOC_FAI", "CCL error", " length ", "inished ", "oom-kill", "asting ", "_size ", "Exception", "HostRegis", "_batched_",
+    "ALLOC_FAI", "CCL error", " length ", "inished ", "asting ", "_size ", "Exception", "HostRegis", "_batched_",
     " enabled", "atchdog ", " mmap ", "SPACE ", "torch.", "Async", "Disabling", "Starting ", "Route: ", " code 137",
 )  # fmt: skip
 """Pieces that many templates share and that access lines, request lines and English prose hardly ever hold.
