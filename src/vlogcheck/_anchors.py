@@ -20,7 +20,7 @@ __all__ = ["METRICS", "SUSPICIOUS", "Find", "fixed_texts", "scan_anchors", "scan
 
 SUSPICIOUS = (
     " GiB", " MiB", *(f"{digit} GB" for digit in range(10)), " MB ", "V cache", "v cache", "V Cache", "VCache", "V-cache",
-    "v-cache", "blocks", " tokens", "memory", "Memory", "oom-kill",
+    "v-cache", "blocks", " tokens", "memory", "Memory", "oom-kill", " took ",
 )  # fmt: skip
 """What makes the scan look at a line that no template's literal is in (see `recognise.looks_like_memory`)."""
 
@@ -28,7 +28,7 @@ METRICS = "Avg prompt throughput: "
 """What every periodic metrics line holds."""
 
 FRAGMENTS = (
-    *SUSPICIOUS, METRICS, "ngine", " graph", "orker", "_model", "prefi", "shutdown", " took ", "fault", " size",
+    *SUSPICIOUS, METRICS, "ngine", " graph", "orker", "_model", "prefi", "shutdown", "fault", " size",
     "Using ", "illed", "rted ", " rank", "tting ", " startup", "ignal", "device", "-cache", "vLLM ", "etected ", "_ERROR_",
     "oading ", "ager ", "ache f", "imed out", "imes out", "Connect", "nitial", "llocat", "pping ", "exit ", " runn",
     "ALLOC_FAI", "CCL error", " length ", "inished ", "asting ", "_size ", "Exception", "HostRegis", "_batched_",

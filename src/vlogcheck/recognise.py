@@ -25,7 +25,8 @@ _RAISED = pattern(
 )
 """An error's class in front of its text; pydantic repeats the text of a validator's error in its own words."""
 _MEMORY = pattern(
-    r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b(?!/s)|[Oo]ut of memory|\bOOM\b|\bmemory\b",
+    r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b(?!/s)|[Oo]ut of memory|\bOOM\b|\bmemory\b"
+    r"|\b(?:loading|weights) took \d",
     re.IGNORECASE,
 )
 _NO_MESSAGE = pattern(

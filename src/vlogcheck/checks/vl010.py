@@ -7,10 +7,25 @@ from collections.abc import Iterator
 from vlogcheck.context import LogFacts
 from vlogcheck.records import DeviceBlocks, KVCacheCapacity, KVCacheMemory, MaxConcurrency, MemoryUse, WeightsLoaded
 from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.template import Record
 
 _LEDGER = (WeightsLoaded, KVCacheMemory, KVCacheCapacity, MaxConcurrency, DeviceBlocks, MemoryUse)
 _LONG = 12
 """Characters a literal must have to prove that the line began as that message."""
+
+_DEVICE = 10
+"""Characters a device's name in front of the first literal may have (`GPU KV cache size: `)."""
+
+
+def _beginnings() -> dict[str, tuple[type[Record], int]]:
+    """Return the first literal of each wording of the ledger's lines, with the record and the latest place it stands at."""
+    found: dict[str, tuple[type[Record], int]] = {}
+    for kind in _LEDGER:
+        for template in kind.templates:
+            first = template.literals()[0][0]
+            if template.source == "vllm" and len(first.strip()) >= _LONG:
+                found[first.lstrip()] = (kind, 0 if template.head else _DEVICE)
+    return found
 
 
 @check("a line of the ledger is torn apart", Severity.WARNING, per_log=True)
@@ -18,15 +33,12 @@ def ledger_line_torn(log: LogFacts) -> Iterator[Finding]:
     """Flag lines that begin as a line of the ledger and do not end as one."""
     if not log.startups:
         return
-    beginnings = {
-        literals[0].lstrip(): kind
-        for kind in _LEDGER
-        for template in kind.templates
-        if template.source == "vllm" and (literals := template.literals()[0]) and len(literals[0].lstrip()) >= _LONG
-    }
+    beginnings = _beginnings()
     cut_end = log.lines if log.truncated else None
     for line, text in log.unrecognised_lines:
-        kind = next((k for start, k in beginnings.items() if text.startswith(start)), None)
+        kind = next(
+            (k for start, (k, at) in beginnings.items() if 0 <= text.find(start, 0, at + len(start)) <= at), None
+        )
         if kind is None or line == cut_end:
             continue
         yield Finding(

@@ -1,0 +1,76 @@
+"""Processes that write into each other's lines: what can be told apart is read, what cannot is named by line, never guessed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vlogcheck import Report, check
+from vlogcheck.records import KVCacheMemory
+
+HEAD = (
+    "INFO 03-01 10:00:00 [core.py:58] Initializing a V1 LLM engine (v0.11.0) with config: model='m', max_seq_len=4096\n"
+)
+TAIL = "INFO 03-01 10:00:09 [kv_cache_utils.py:715] GPU KV cache size: 63,584 tokens\nINFO:     Application startup complete.\n"
+PREFIX = "(Worker_TP{0} pid=1{0}) INFO 03-01 10:00:09 [gpu_worker.py:227] "
+FIRST = PREFIX.format(0) + "Available KV cache memory: 4.37 GiB"
+SECOND = PREFIX.format(1) + "Available KV cache memory: 4.35 GiB"
+BAR = "Loading safetensors checkpoint shards:  50% Completed | 1/2 [00:01<00:01,  1.2s/it]"
+
+
+def read(middle: str) -> tuple[Report, list[tuple[int, str]]]:
+    """The report, and line and figure of each KV cache memory that was read."""
+    report = check((HEAD + middle + TAIL).encode())
+    found = report.startups[0].all(KVCacheMemory)
+    return report, sorted((record.line, f"{float(record.gib):.2f}") for record in found)
+
+
+def unreadable(report: Report) -> set[int | None]:
+    return {finding.line for finding in report.findings if finding.code in ("VL009", "VL010")}
+
+
+def test_two_messages_in_one_line() -> None:
+    report, found = read(f"{FIRST}{SECOND}\n\n")
+    assert found == [(2, "4.35"), (2, "4.37")]
+    assert not unreadable(report)
+
+
+@pytest.mark.parametrize(
+    "glued", [BAR + FIRST, f"\r{BAR}\r{FIRST}", f"服务启动中 {FIRST}", f"\x1b[32m{BAR}\x1b[0m{FIRST}"]
+)
+def test_what_stands_in_front_of_a_message(glued: str) -> None:
+    report, found = read(f"{glued}\n")
+    assert found == [(2, "4.37")]
+    assert not unreadable(report)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, len(FIRST) - 1), st.booleans())
+def test_one_message_written_into_another(cut: int, ends: bool) -> None:
+    """Wherever the second one begins: each figure is read as it was printed, or its line is named."""
+    report, found = read(f"{FIRST[:cut]}{SECOND}" + "\n" * ends + f"{FIRST[cut:]}\n")
+    figures = [figure for _, figure in found]
+    assert set(figures) <= {"4.35", "4.37"}
+    assert len(set(figures)) == len(figures)
+    if len(figures) < 2:
+        assert unreadable(report) & {2, 3}
+
+
+def test_characters_in_turn_are_read_as_nothing() -> None:
+    _, found = read("".join(one + other for one, other in zip(FIRST, SECOND, strict=True)) + "\n")
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        "Model loading took 15.4",
+        "Available KV cache memory: 4",
+        "GPU KV cache size: 624,2",
+        "Maximum concurrency for 4,096 tokens per request: 15",
+    ],
+)
+def test_a_torn_line_of_the_ledger_is_named(torn: str) -> None:
+    report, _ = read(f"{PREFIX.format(0)}{torn}{SECOND}\n")
+    assert [f.line for f in report.findings if f.code == "VL010"] == [2]
