@@ -16,7 +16,10 @@ from vlogcheck.api import Inquiry
 from vlogcheck.live import Event, Watcher, awatch, watch
 
 BANNER = "(EngineCore pid=9) INFO 03-01 10:00:00 [core.py:93] Initializing a V1 LLM engine (v0.18.1) with config: {}\n"
-CONFIG = "model='m', dtype=torch.bfloat16, max_seq_len=4096, tensor_parallel_size=1, pipeline_parallel_size=1, data_parallel_size=1"
+CONFIG = (
+    "model='m', dtype=torch.bfloat16, max_seq_len=4096, tensor_parallel_size=1, pipeline_parallel_size=1,"
+    " data_parallel_size=1"
+)
 ARGS = (
     "(APIServer pid=1) INFO 03-01 09:59:58 [utils.py:233] non-default args: {'model_tag': 'm', 'max_model_len': 4096}\n"
 )

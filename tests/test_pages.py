@@ -1,8 +1,8 @@
 """Every check's page is its test: marked log lines must be flagged there, unmarked blocks must be clean of that check.
 
 A fenced `log` block may carry command options after the word (`--expect-concurrency 16`) and `+cut` for a log whose
-last line has no end; a preceding `json config` block is the model's configuration for the log blocks after it, a `text smi` or `text metrics` block the file beside the log block
-that follows.
+last line has no end; a preceding `json config` block is the model's configuration for the log blocks after it, a
+`text smi` or `text metrics` block the file beside the log block that follows.
 """
 
 from __future__ import annotations

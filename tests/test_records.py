@@ -47,7 +47,7 @@ def test_record_and_fields_are_described(record: type[Record]) -> None:
     tree = ast.parse(inspect.getsource(sys.modules[record.__module__]))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == record.__name__)
     described = set()
-    for node, following in zip(body, body[1:]):
+    for node, following in zip(body, body[1:], strict=False):
         if isinstance(node, ast.AnnAssign) and isinstance(following, ast.Expr):
             assert isinstance(following.value, ast.Constant)
             assert isinstance(node.target, ast.Name)

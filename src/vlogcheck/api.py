@@ -114,6 +114,11 @@ class Report:
             return self.stopped
         if not self.contexts:
             return "no vLLM start-up found in the log"
+        if self.facts.unjudged:
+            return (
+                f"the log holds {self.facts.unjudged:,} servers more than the {len(self.contexts):,} that are judged:"
+                " give it in parts"
+            )
         for context in self.contexts:
             if (why := _undecided(context)) is not None:
                 return why
@@ -182,8 +187,8 @@ def check(
     `log` is a path, the bytes or a binary file; several are read as one log in the order given. `model` is a `config.json`,
     a directory holding one, or its content; by default the log's own model path is used where it exists here. `select` and
     `ignore` name checks by code or by the beginning of one (`VL4`). `smi` is the saved output of nvidia-smi, rocm-smi or
-    npu-smi and `metrics` a saved `/metrics` page, both from the serving state. Raises `LogFileError` for a log and `ModelConfigError`
-    for a configuration that cannot be read; log content never raises.
+    npu-smi and `metrics` a saved `/metrics` page, both from the serving state. Raises `LogFileError` for a log
+    and `ModelConfigError` for a configuration that cannot be read; log content never raises.
     """
     return Inquiry(
         expect, model, select=select, ignore=ignore, fail_on=fail_on, strict=strict, smi=smi, metrics=metrics
@@ -226,7 +231,7 @@ class Inquiry:
     def _context(self, facts: LogFacts, number: int) -> Context:
         startup = facts.startups[number]
         model = self._model or _model_of(startup)
-        context = Context(startup, number, expectation=self.expect, model=model, facts=facts)
+        context = Context(startup, number + facts.forgotten, expectation=self.expect, model=model, facts=facts)
         for value in self._beside:
             context.attach(value)
         return context
@@ -307,8 +312,9 @@ def facts_of(
     """Return what was read so far as the facts that are judged."""
     startups = [s for s in collector.startups if s.identified or s.has_ledger]
     return LogFacts(
-        path, lines, truncated, unrecognised, list(unrecognised_lines), damage, startups, judged(startups), growing
-    )
+        path, lines, truncated, unrecognised, list(unrecognised_lines), damage, startups, judged(startups), growing,
+        collector.forgotten + collector.lost, collector.lost,
+    )  # fmt: skip
 
 
 def source_name(source: LogSource) -> str:

@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from vlogcheck.api import Inquiry, Report, facts_of
 from vlogcheck.expect import Expectation
@@ -63,8 +64,8 @@ _FATAL = (
 )  # fmt: skip
 """Records after which a start-up does not come up any more."""
 _TELLING = (
-    *_FATAL, EngineFailed, Raised, KVCacheCapacity, MaxConcurrency, DeviceBlocks, WeightsLoaded, GraphCapture, EngineInit, EngineReady,
-    ServerStarting, Ready,
+    *_FATAL, EngineFailed, Raised, KVCacheCapacity, MaxConcurrency, DeviceBlocks, WeightsLoaded, GraphCapture,
+    EngineInit, EngineReady, ServerStarting, Ready,
 )  # fmt: skip
 """Records after which it is worth judging anew."""
 
@@ -103,7 +104,7 @@ class Watcher:
         self._began = clock()
         self._parser = Parser()
         self._lines = 0
-        self._phases: dict[int, int] = {}
+        self._phases: WeakKeyDictionary[Startup, int] = WeakKeyDictionary()
         self._fed = self._began
         self._quiet = False
 
@@ -165,10 +166,10 @@ class Watcher:
         return events
 
     def _tell(self, startup: Startup, record: Record) -> Iterator[Event]:
-        told = self._phases.get(id(startup), 0)
+        told = self._phases.get(startup, 0)
         for phase in startup.phases[told:]:
             yield Event("phase", phase.name, phase.line, self.elapsed)
-        self._phases[id(startup)] = len(startup.phases)
+        self._phases[startup] = len(startup.phases)
         if isinstance(record, Progress):
             yield Event("progress", f"{record.stage} {record.done}/{record.total}", record.line, self.elapsed)
 

@@ -27,12 +27,12 @@ class TermModel(_Model):
     key: str
     label: str
     unit: str
-    low: Optional[float]  # noqa: UP045  (pydantic on 3.10 reads these at run time)
-    high: Optional[float]  # noqa: UP045
+    low: Optional[float]
+    high: Optional[float]
     status: Literal["printed", "derived", "given", "assumed", "unknown"]
     formula: str
     origin: str
-    line: Optional[int]  # noqa: UP045
+    line: Optional[int]
 
 
 class LedgerModel(_Model):
@@ -47,9 +47,9 @@ class RankModel(_Model):
     """One worker's memory."""
 
     name: str
-    process: Optional[str]  # noqa: UP045
-    pid: Optional[int]  # noqa: UP045
-    rank: Optional[int]  # noqa: UP045
+    process: Optional[str]
+    pid: Optional[int]
+    rank: Optional[int]
     ledger: LedgerModel
 
 
@@ -75,18 +75,18 @@ class StartupModel(_Model):
     number: int
     first_line: int
     last_line: int
-    path: Optional[str]  # noqa: UP045
-    container: Optional[str]  # noqa: UP045
-    version: Optional[str]  # noqa: UP045
-    model: Optional[str]  # noqa: UP045
-    config: Optional[dict[str, Any]]  # noqa: UP045
+    path: Optional[str]
+    container: Optional[str]
+    version: Optional[str]
+    model: Optional[str]
+    config: Optional[dict[str, Any]]
     args: dict[str, Any]
     phase: str
     phases: list[dict[str, Any]]
     ready: bool
     usable: bool
     curve: list[CurvePointModel]
-    curve_unknown: Optional[str]  # noqa: UP045
+    curve_unknown: Optional[str]
     engines: list[EngineModel]
     records: dict[str, int]
 
@@ -97,9 +97,9 @@ class FindingModel(_Model):
     code: str = Field(pattern=r"^VL\d{3}$")
     name: str
     severity: Literal["note", "warning", "error"]
-    path: Optional[str]  # noqa: UP045
-    line: Optional[int]  # noqa: UP045
-    startup: Optional[int]  # noqa: UP045
+    path: Optional[str]
+    line: Optional[int]
+    startup: Optional[int]
     expected: str
     observed: str
     message: str
@@ -114,7 +114,7 @@ class SkippedModel(_Model):
     code: str
     name: str
     reason: str
-    startup: Optional[int]  # noqa: UP045
+    startup: Optional[int]
 
 
 class ReportModel(_Model):
@@ -123,7 +123,7 @@ class ReportModel(_Model):
     path: str
     verdict: Literal["pass", "fail", "inconclusive"]
     exit_code: Literal[0, 1, 3]
-    reason: Optional[str]  # noqa: UP045
+    reason: Optional[str]
     lines: int
     unrecognised: int
     startups_found: int
@@ -138,7 +138,7 @@ def record_models() -> dict[str, type[BaseModel]]:
 
 
 def _record_model(record: type[Record]) -> type[BaseModel]:
-    fields: dict[str, Any] = {"record": (Literal[record.__name__], ...)}  # type: ignore[name-defined]
+    fields: dict[str, Any] = {"record": (Literal[record.__name__], ...)}
     for name in COMMON:
         kind = _COMMON_TYPES.get(name, str)
         fields[name] = (kind, ...) if name == "line" else (Optional[kind], None)

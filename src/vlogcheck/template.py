@@ -121,8 +121,8 @@ HOLES: dict[str, Hole] = {
     "Size": Hole(r"-?\d+(?:\.\d+)? (?:bytes|B|[KMGT]iB)", _read_size, _write_size, "float"),
     "Literal": Hole(".*", _read_literal, _write_literal, "object"),
 }
-"""Hole by the name of the field's type. `Name` is up to five capitalised words; `Size` is torch's own free choice of unit and becomes
-GiB."""
+"""Hole by the name of the field's type. `Name` is up to five capitalised words; `Size` is torch's own free choice of
+unit and becomes GiB."""
 
 Word = str
 Name = str
@@ -374,7 +374,7 @@ class Template:
         patterns = self.lines()
         if len(lines) != len(patterns):
             return None
-        for pattern, line in zip(patterns, lines):
+        for pattern, line in zip(patterns, lines, strict=True):
             match = pattern.fullmatch(line) or (pattern.search(line) if self.embedded else None)
             if match is None:
                 return None
@@ -474,7 +474,7 @@ class Record:
         super().__init_subclass__(**kwargs)
         cls._types = {
             name: annotation
-            for name, annotation in cls.__dict__.get("__annotations__", {}).items()
+            for name, annotation in cls.__annotations__.items()  # its own alone, from Python 3.10 on
             if not name.startswith("_") and not str(annotation).startswith("ClassVar")
         }
         cls._defaults = {name: cls.__dict__[name] for name in cls._types if name in cls.__dict__}

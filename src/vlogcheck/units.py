@@ -154,6 +154,7 @@ class GiB(float):
     unit: int
 
     def __new__(cls, value: str | float, resolution: int = 2, unit: int = GIB) -> GiB:
+        """Keep the printed text, the decimals it was rounded to and the unit it was printed in (bytes per unit)."""
         number = float(str(value).replace(",", ""))
         self = super().__new__(cls, number if unit == GIB else number * unit / GIB)
         self.text = value if isinstance(value, str) else repr(float(value))
@@ -180,7 +181,8 @@ def parse_size(text: str, *, signed: bool = False) -> Interval:
     """Return the bytes meant by a size with its unit: `15.4GiB`, `65520MiB`, `64GB`, `262144`, `256KiB`.
 
     A value with decimals is an interval of its rounding; a whole number is exact. A bare number is bytes; single
-    letters are binary (`4G` is 4 GiB) as in `docker` and `nvidia-smi`. A negative size is an error unless `signed`. Raises `SizeError` with a message for people.
+    letters are binary (`4G` is 4 GiB) as in `docker` and `nvidia-smi`. A negative size is an error
+    unless `signed`. Raises `SizeError` with a message for people.
     """
     match = _SIZE.fullmatch(text)
     if match is None or match[4].lower() not in _UNITS:

@@ -18,10 +18,9 @@ LARGE = MODELS / "deepseek-r1-distill-qwen-32b"
 
 
 def budget(memory: str, flags: str = "", **asked: float) -> Budget:
-    made = answer(
+    return answer(
         load_model_config(LARGE), parse_serve_flags(flags.split()), total_memory=parse_size(memory), release="0.11.0", **asked
     )  # type: ignore[arg-type]  # fmt: skip
-    return made
 
 
 def call(*words: str) -> int:

@@ -141,14 +141,15 @@ def _unique(texts: list[str]) -> list[str]:
 def answer(
     model: ModelConfig, options: ServeOptions | None = None, *, name: str = "", release: str | None = None,
     env: Mapping[str, str] | None = None, device: str | None = None,
-    available: Interval | Sequence[Interval] | None = None, total_memory: Interval | None = None, other: Interval | None = None, concurrency: float | None = None,
-    context: int | None = None,
+    available: Interval | Sequence[Interval] | None = None, total_memory: Interval | None = None,
+    other: Interval | None = None, concurrency: float | None = None, context: int | None = None,
 ) -> Budget:  # fmt: skip
     """Compute a model's budget.
 
-    `available` is the KV cache memory per rank in bytes, one figure or one per pipeline stage; without it, it is what `total_memory` × utilization leaves after the
-    weights and `other` (activation peak, non-torch memory and graphs; 0 and said so where not given). `concurrency` requests
-    of `context` tokens are what must fit. Raises `ModelConfigError` (or `FlagError`) for values that cannot be followed.
+    `available` is the KV cache memory per rank in bytes, one figure or one per pipeline stage; without it, it is what
+    `total_memory` × utilization leaves after the weights and `other` (activation peak, non-torch memory and graphs; 0
+    and said so where not given). `concurrency` requests of `context` tokens are what must fit. Raises
+    `ModelConfigError` (or `FlagError`) for values that cannot be followed.
     """
     options = options or ServeOptions()
     ledger = Ledger(name or (model.architecture or "model"))
@@ -233,8 +234,7 @@ def _available(
         other = Interval(0, 0)
     else:
         ledger.between("other", "activation, non-torch, graphs", "bytes", other, "given", origin="--other-memory")
-    left = requested.minus(size).minus(other)
-    return left
+    return requested.minus(size).minus(other)
 
 
 def _terms(ledger: Ledger, made: KVPlan, available: Interval | None) -> None:
