@@ -422,6 +422,8 @@ class Collector:
             running = self._open.setdefault(self.startups[-1].container, [])
         startup = self._choose(record, running)
         if startup is None or self._begins_anew(record, startup):
+            if startup is not None and record.pid in startup._pids:
+                running.remove(startup)  # the process id begins again (a container's are the same each time): it is gone
             startup = Startup(record.line, record.container, record.path)
             self.startups.append(startup)
             running.append(startup)
@@ -459,7 +461,8 @@ class Collector:
             if earlier is None:
                 return False
             if record.pid is not None and record.pid == earlier.pid:
-                return record.process is None and engine.last(WeightsLoaded) is not None
+                failed = startup.refusal is not None or startup.last(EngineInitFailed) is not None
+                return failed or (record.process is None and engine.last(WeightsLoaded) is not None)
             return record.pid is not None or engine.last(WeightsLoaded) is not None or started
         if isinstance(record, (ServerVersion, ServerArgs)):
             earlier_same = startup.last(type(record))
