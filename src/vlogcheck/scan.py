@@ -45,7 +45,7 @@ _HELD = 4096
 _REQUEST = r"(?:Received request|Added request|Finished request|Aborted request|Generated response) "
 _REQUEST_MESSAGE = pattern(_REQUEST)
 _REQUEST_LINE = pattern(
-    rb"(?:INFO|DEBUG) (?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d \[?[\w./\-]+:\d+\] " + _REQUEST.encode()
+    rb"(?:INFO|DEBUG) (?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d \[?[\w./\-]+:\d+\] (?:Received|Added|Finished|Aborted) request "
 )
 """The request log (entrypoints/logger.py; engine/async_llm_engine.py in V0): it quotes prompts, which may speak of anything."""
 _ANOTHER = re.compile(rb"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:\d{4}-)?\d\d-\d\d ")
@@ -78,6 +78,7 @@ class Parser:
         self._width = wrapped_at
         self._find: Find | None = None if wrapped_at else scanner(scan_anchors(self._recogniser.texts))
         self._held: list[str] = []
+        self._held_size = 0
         self._records: list[Record] = []
         self._tail = bytearray()
         self._pieces = 0  # of the line in the tail that were handled already
@@ -160,9 +161,10 @@ class Parser:
             stop = data.index(b"\n", hit)
             self.lines += data.count(b"\n", at, begin) + 1
             at = stop + 1
-            line = data[begin:stop]
-            if not self._known(line, hit - begin):
-                self._line(line)
+            if not _quotes_request(data, begin, hit, stop):
+                line = data[begin:stop]
+                if self._collector is None or _METRICS not in line or not self._figures(line, self._collector):
+                    self._line(line)
         while self._after and at < end:
             at = self._next_line(data, at)
         self.lines += data.count(b"\n", at, end)
@@ -174,26 +176,17 @@ class Parser:
         self._line(data[start:stop])
         return stop + 1
 
-    def _known(self, line: bytes, hit: int) -> bool:
-        """Deal with a line that needs no decoding: a metrics line where figures do, or one that quotes a request."""
-        if self._collector is not None and _METRICS in line:
-            if self._read_metrics is None:
-                self._metrics_lines += 1
-                if self._metrics_lines < _MANY:
-                    return False
-                from vlogcheck._metrics_line import metrics_reader
+    def _figures(self, line: bytes, collector: Collector) -> bool:
+        """Take a metrics line as mere figures; False when it must be read the long way."""
+        if self._read_metrics is None:
+            self._metrics_lines += 1
+            if self._metrics_lines < _MANY:
+                return False
+            from vlogcheck._metrics_line import metrics_reader
 
-                self._read_metrics = metrics_reader()
-            figures = self._read_metrics(line)
-            return figures is not None and self._collector.add_figures(self.lines, figures)
-        quoted = max(line.find(b"request ", 0, 600), line.find(b"response ", 0, 600))
-        if quoted < 0:
-            return False
-        request = _REQUEST_LINE.search(line, 0, quoted + 9)
-        if request is None or request.start() > hit:
-            return False
-        # No other process wrote its message into the line behind it: that would bring its own `[file:line] `.
-        return line.find(b"] ", request.end()) < 0 or _ANOTHER.search(line, request.end()) is None
+            self._read_metrics = metrics_reader()
+        figures = self._read_metrics(line)
+        return figures is not None and collector.add_figures(self.lines, figures)
 
     def _line(self, raw: bytes, cut: bool = False) -> None:
         """Handle line number `self.lines`."""
@@ -211,7 +204,8 @@ class Parser:
         """Keep a line of a hard-wrapped log until the lines it goes on in are there."""
         self.lines += 1
         self._held.append(raw.decode("utf-8", "replace"))
-        if len(self._held) >= _HELD:
+        self._held_size += len(raw)
+        if len(self._held) >= _HELD or self._held_size > MAX_LINE:
             self._join()
 
     def _join(self, last: bool = False) -> None:
@@ -228,6 +222,7 @@ class Parser:
         for index, text in whole if not kept else whole[:-1]:
             self._text(before + index + 1, text, last and self.truncated and index == whole[-1][0])
         self._held = kept
+        self._held_size = 0
 
     def _text(self, number: int, text: str, cut: bool) -> None:
         waiting = self._recogniser.unfinished + self._splitter.unfinished
@@ -261,6 +256,18 @@ class Parser:
             self.unrecognised += 1
             if self._on_unrecognised is not None:
                 self._on_unrecognised(line)
+
+
+def _quotes_request(data: bytes, begin: int, hit: int, stop: int) -> bool:
+    """Whether the line `data[begin:stop]`, whose first anchor is at `hit`, is nothing but a request that vLLM logged."""
+    quoted = data.find(b" request ", begin, min(stop, begin + 600))
+    if quoted < 0:
+        return False
+    request = _REQUEST_LINE.search(data, begin, quoted + 9)
+    if request is None or request.start() > hit:
+        return False
+    # No other process wrote its message into the line behind it: that would bring its own `[file:line] `.
+    return data.find(b"] ", request.end(), stop) < 0 or _ANOTHER.search(data, request.end(), stop) is None
 
 
 def _worth_telling(message: str) -> bool:
