@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from vlogcheck.budget import _traits as traits
 from vlogcheck.budget._layer import cdiv
 from vlogcheck.budget._pattern import STATE_KINDS, layer_kinds
+from vlogcheck.budget._settings import ELEMENT_BYTES
 from vlogcheck.budget.kinds._base import share
 from vlogcheck.budget.kinds.attention import bytes_per_head, head_sizes, kv_heads, turboquant_slot
 from vlogcheck.budget.kinds.state import state_of
@@ -72,6 +73,13 @@ def _attention(model: ModelConfig, settings: Settings) -> tuple[int, str | None]
         # bit
         align = max(DEFAULT, asked or DEFAULT)
         return align * cdiv(2 * DEFAULT, align), None
+    if settings.options.kv_cache_dtype_skip_layers and release.since("0.25.1"):
+        # a page of 16 tokens in the model's own type has to fit the page of the quantised layers
+        k, v = head_sizes(model, settings, "full")
+        align = max(DEFAULT, asked or DEFAULT)
+        quantised, plain = bytes_per_head(settings, k, v), (k + v) * ELEMENT_BYTES[settings.dtype]
+        if plain > quantised:
+            return align * cdiv(plain * DEFAULT, align * quantised), None
     if asked is not None:
         return asked, None
     if release.since("0.29.0") and settings.device.capability // 10 == 10 and _head(model, settings) == 256:

@@ -101,7 +101,7 @@ def unknown_drafter(model: ModelConfig, options: ServeOptions) -> str | None:
 
 def _mtp_layer(context: Context) -> tuple[LayerSpec, ...]:
     kinds = layer_kinds(context.model)
-    if any("sparse" in layer for layer in kinds):
+    if any(kind.startswith("sparse") for layer in kinds for kind in layer):
         return (BUILDERS["indexer"](context, 0), BUILDERS["sparse"](context, 0))
     return (_last_attention(context),)
 
@@ -109,7 +109,7 @@ def _mtp_layer(context: Context) -> tuple[LayerSpec, ...]:
 def _last_attention(context: Context) -> LayerSpec:
     """Return the spec of the target's last full-attention layer."""
     kinds = layer_kinds(context.model)
-    for wanted in (frozenset({"full", "mla", "sparse"}), ATTENTION_KINDS):
+    for wanted in (frozenset({"full", "mla", "sparse", "sparse_shared"}), ATTENTION_KINDS):
         for index in range(len(kinds) - 1, -1, -1):
             for kind in kinds[index]:
                 if kind in wanted:

@@ -253,6 +253,13 @@ def _words(name: str, value: object) -> tuple[str, ...]:
         return tuple(value.split(","))
     if not isinstance(value, Sequence):
         raise FlagError(f"--{name.replace('_', '-')} needs words, not {_short(value)}")
+    if len(value) == 1 and isinstance(value[0], str) and value[0].lstrip().startswith("["):
+        try:  # a list written as one JSON word, as engine arguments are filed
+            found = json.loads(value[0])
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, list):
+            value = found
     return tuple(str(item) for item in value)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vlogcheck.budget import _traits
 from vlogcheck.budget._drafts import unknown_drafter
+from vlogcheck.budget._pattern import layer_kinds
 from vlogcheck.budget.model import ModelConfig, ModelConfigError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ _KNOWN = frozenset({
     "lfm2", "lfm2_moe", "minimax", "minimax_text_01", "minimax_m1", "minimax_m2", "ernie4_5", "ernie4_5_moe",
     "hunyuan_v1_dense", "hunyuan_v1_moe", "whisper", "bert", "arcee", "apertus", "dots1", "bailing_moe", "qwen",
     "xverse", "solar", "orion", "persimmon", "mimo", "helium", "eagle", "llava", "internvl_chat", "aria_text",
-    "deci",
+    "deci", "axk1", "hy_v4", "olmo_hybrid", "cohere2_moe", "cwm", "exaone_moe", "flex_olmo", "gpt-sw3", "granite_swa",
+    "granitemoe_swa", "hrm_text", "hyperclovax", "jais2", "laguna", "mellum", "vaultgemma",
 })  # fmt: skip
 
 #: Keys of layers that are not modelled; a configuration with one of them is not read as a plain decoder.
@@ -47,6 +49,13 @@ def is_known_name(model: ModelConfig) -> bool:
     return (model.text_model_type or model.model_type) in _KNOWN
 
 
+def _skips_plainly(model: ModelConfig, options: ServeOptions, release: Release) -> bool:
+    """Whether every layer is plain full attention in a format of one size, so that the excluded ones are known."""
+    if release.before("0.20.2") or options.kv_cache_dtype.startswith("turboquant"):
+        return False
+    return {kind for layer in layer_kinds(model) for kind in layer} == {"full"}
+
+
 def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) -> str | None:
     """Return why the model's caches are not modelled, ``None`` where they are."""
     values = model.values
@@ -54,8 +63,8 @@ def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) 
         return "encoder-decoder models other than Whisper are not modelled"
     if "hybrid_layer_pattern" in model.text or values.has("swa_num_key_value_heads"):
         return "layers with their own number of KV heads are not modelled"
-    if options.kv_cache_dtype_skip_layers:
-        return "layers excluded from KV-cache quantisation are not modelled"
+    if options.kv_cache_dtype_skip_layers and not _skips_plainly(model, options, release):
+        return "layers excluded from KV-cache quantisation are modelled for full attention only, from 0.20.2 on"
     if values.has("dual_chunk_attention_config"):
         return "dual-chunk attention is not modelled"
     if model.text_model_type == "deepseek_v4":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vlogcheck.budget.model import ModelConfig
 
 #: Kinds whose cache grows with the context.
-ATTENTION_KINDS = frozenset({"full", "sliding", "chunked", "mla", "sparse", "cross", "v4_window"})
+ATTENTION_KINDS = frozenset({"full", "sliding", "chunked", "mla", "sparse", "sparse_shared", "cross", "v4_window"})
 
 #: Kinds that keep a state of fixed size.
 STATE_KINDS = frozenset({"mamba1", "mamba2", "gdn", "kda", "conv", "linear"})
@@ -64,7 +64,7 @@ def _plain(model: ModelConfig) -> Layers:
     """Attention models: latent, listed, every n-th, a window for all layers, or full."""
     count = model.num_layers
     if model.is_mla and model.values.has("qk_rope_head_dim"):
-        return (("sparse" if model.values.has("index_topk") else "mla",),) * count
+        return _sparse(model) if model.values.has("index_topk") else (("mla",),) * count
     if model.values.has("block_configs"):
         return _block_configs(model)
     if model.text_model_type == "gpt_oss":
@@ -80,6 +80,25 @@ def _plain(model: ModelConfig) -> Layers:
         repeated = (windows * (count // len(windows) + 1))[:count]
         return tuple(("sliding",) if window else ("full",) for window in repeated)
     return (("sliding",) if whole_model_window(model) else ("full",),) * count
+
+
+def _sparse(model: ModelConfig) -> Layers:
+    """Sparse latent attention: some layers follow the choice of an earlier layer and keep no index of their own."""
+    count, values = model.num_layers, model.values
+    listed = values.strings("indexer_types") if model.text_model_type == "hy_v4" else None
+    if listed is not None:
+        if len(listed) != count:
+            raise ModelConfigError(f"config lists {len(listed)} indexer types for {count} layers")
+        shared = [name == "shared" for name in listed]
+    elif (pattern := values.first("index_topk_pattern")) is not None:
+        letters = pattern[1] if isinstance(pattern[1], str | list) else ""
+        shared = [i < len(letters) and letters[i] == "S" for i in range(count)]
+    else:
+        every = values.integer("index_topk_freq", minimum=1) or 1
+        stated = values.integer("index_skip_topk_offset")
+        offset = 2 if stated is None else stated
+        shared = [max(i - offset + 1, 0) % every != 0 for i in range(count)]
+    return tuple(("sparse_shared",) if follows else ("sparse",) for follows in shared)
 
 
 def whole_model_window(model: ModelConfig) -> int | None:
@@ -256,6 +275,7 @@ _RULES: dict[str, Callable[[ModelConfig], Layers]] = {
     "zamba2": _zamba2,
     "lfm2": _lfm2,
     "lfm2_moe": _lfm2,
+    "olmo_hybrid": _gdn,
     "qwen3_next": _gdn,
     "qwen3_5": _gdn,
     "qwen3_5_text": _gdn,

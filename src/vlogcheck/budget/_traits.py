@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: ``kv_lora_rank``
 #: (MiniCPM3) are run as ordinary attention.
 _MLA_TYPES = frozenset({
-    "axk1", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_mtp", "glm_moe_dsa", "glm4_moe_lite",
+    "axk1", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_mtp", "glm_moe_dsa", "glm4_moe_lite", "hy_v4",
     "glm4_moe_lite_mtp", "kimi_k2", "kimi_k25", "kimi_linear", "longcat_flash", "pangu_ultra_moe",
     "pangu_ultra_moe_mtp",
     "bailing_hybrid", "deepseek_vl_v2",

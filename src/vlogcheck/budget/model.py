@@ -114,6 +114,8 @@ class ModelConfig:
         """
         if self.values.has("decoder_layers") and self.is_encoder_decoder:
             layers = self.values.need("decoder_layers", minimum=1)
+        elif self.values.has("layers_block_type") and not self.values.has("num_hidden_layers"):
+            layers = len(self.values.strings("layers_block_type") or [])
         else:
             layers = self.values.need(
                 "num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", minimum=1

@@ -88,7 +88,7 @@ def build_layers(model: ModelConfig, settings: Settings) -> ModelLayers:
     first = 0
     for stage, count in enumerate(counts):
         for index in range(first, first + count):
-            for kind in _registered(kinds[index]):
+            for kind in _registered(kinds[index], settings):
                 spec = BUILDERS[kind](context, index)
                 found.append((stage, kind in STATE_KINDS, spec))
         first += count
@@ -109,6 +109,10 @@ def _retaining(spec: LayerSpec, tokens: int) -> LayerSpec:
     return replace(spec, retained=tokens) if spec.kind == SLIDING else spec
 
 
-def _registered(kinds: tuple[str, ...]) -> list[str]:
-    """Return one layer's caches in the order they are registered: a sparse layer's index before its latent."""
-    return [name for kind in kinds for name in (("indexer", "sparse") if kind == "sparse" else (kind,))]
+def _registered(kinds: tuple[str, ...], settings: Settings) -> list[str]:
+    """Return one layer's caches in the order they are registered: a sparse layer's index before its latent.
+
+    Until 0.23.0 layers that follow another layer's choice made an index of their own all the same.
+    """
+    indexed = {"sparse", "sparse_shared"} if settings.release.before("0.24.0") else {"sparse"}
+    return [name for kind in kinds for name in (("indexer", kind) if kind in indexed else (kind,))]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vlogcheck.budget._layer import CHUNKED, CROSS, FULL, SLIDING, LayerSpec
 from vlogcheck.budget._pattern import whole_model_window
+from vlogcheck.budget._settings import ELEMENT_BYTES
 from vlogcheck.budget._traits import is_hybrid
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.kinds._base import Context, builds, share
@@ -121,9 +122,16 @@ def full(context: Context, index: int) -> LayerSpec:
         if edge <= index < layers - edge or is_hybrid(context.model):
             slot = turboquant_slot(settings.cache_dtype, spec.head_size)
             return replace(spec, content_bytes=spec.num_kv_heads * slot, variant=settings.cache_dtype)
-        element = settings.dtype
-        return replace(spec, content_bytes=spec.num_kv_heads * spec.head_size * 2 * 2, dtype=element)
+        return _unquantised(spec, settings)
+    if str(index) in settings.options.kv_cache_dtype_skip_layers:
+        return _unquantised(spec, settings)
     return spec
+
+
+def _unquantised(spec: LayerSpec, settings: Settings) -> LayerSpec:
+    """Return the spec of a layer that keeps the model's own element type."""
+    width = (spec.head_size + spec.head_size_v) * ELEMENT_BYTES[settings.dtype]
+    return replace(spec, content_bytes=spec.num_kv_heads * width, dtype=settings.dtype, variant="")
 
 
 @builds("sliding")

@@ -6,7 +6,7 @@ from vlogcheck.budget._layer import FULL, MLA, LayerSpec
 from vlogcheck.budget.kinds._base import BUILDERS, Context, builds
 
 
-@builds("mla", "sparse")
+@builds("mla", "sparse", "sparse_shared")
 def mla(context: Context, index: int) -> LayerSpec:
     """Build the cache of one latent per token, whole on every rank; ordinary attention where latents are off."""
     model, settings = context.model, context.settings
