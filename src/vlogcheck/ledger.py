@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from vlogcheck.units import GiB, Interval, format_bytes, format_gib
+from vlogcheck.units import GIB, GiB, Interval, format_bytes, format_gib
 
 __all__ = ["Ledger", "Number", "Status", "Term", "Unit"]
 
@@ -68,7 +68,8 @@ class Term(NamedTuple):
             return "unknown"
         middle = (self.lo + self.hi) / 2
         if self.unit == "bytes":
-            return format_gib(int(middle))
+            wide = self.hi - self.lo > GIB // 50  # more than the rounding of two printed figures
+            return f"{'≈ ' if wide else ''}{format_gib(int(middle))}"
         if self.unit in ("bytes per token", "bytes per block"):
             what = self.unit.removeprefix("bytes per ")
             return f"{'' if self.exact else '≈ '}{format_bytes(round(middle))} per {what}"

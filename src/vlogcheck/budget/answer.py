@@ -218,7 +218,7 @@ def _available(
         ledger.missing("weights", "weights", "bytes", why)
         return None
     heaviest = max(weights, key=lambda w: w.allocated_bytes)
-    size = Interval(heaviest.allocated_bytes, heaviest.allocated_bytes)
+    size = Interval(heaviest.low_bytes, heaviest.high_bytes)
     ledger.between(
         "weights", "weights", "bytes", size, "derived",
         formula=f"from the configuration, ±{heaviest.tolerance:.2%}: {heaviest.tolerance_reason}",
@@ -313,7 +313,7 @@ def _smallest(
     """Return the smallest utilization and tensor-parallel size with which the needed KV cache fits on each card."""
     if needed is None or not weights or any(w.unknown for w in weights):
         return None, None
-    demand = max(w.allocated_bytes for w in weights) + needed + (other.hi if other else 0)
+    demand = max(w.high_bytes for w in weights) + needed + (other.hi if other else 0)
     hundredths = math.ceil(Fraction(demand * 100, total.lo)) if total.lo else 101
     utilization = Fraction(hundredths, 100) if hundredths <= 100 else None
     share = options.gpu_memory_utilization or default_utilization(parse_release(release))
@@ -347,5 +347,5 @@ def _demand(retry: Callable[[ServeOptions], Budget], options: ServeOptions, othe
     required = _required(budget.plan, options, budget.needed_bytes)
     if required is None or any(w.unknown for w in budget.weights):
         return False
-    demand = max(w.allocated_bytes for w in budget.weights) + required + (other.hi if other else 0)
+    demand = max(w.high_bytes for w in budget.weights) + required + (other.hi if other else 0)
     return demand <= room

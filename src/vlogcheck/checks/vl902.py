@@ -99,11 +99,25 @@ def _terms(context: Context, failure: Failure) -> str:
     return ", ".join(parts)
 
 
+def _half_of_weights(context: Context) -> Decimal | None:
+    """Return the GiB that twice the ranks would save on each."""
+    sizes = [size.hi for rank in context.observation.ranks if (size := rank.ledger["weights"].interval) is not None]
+    return Decimal(max(sizes)) / 2 / (1 << 30) if sizes else None
+
+
 def _remedy(context: Context, missing: Decimal | None) -> tuple[str, dict[str, int | float | str]]:
     card = card_of(context)
     config = context.startup.config
     tp = (config.tensor_parallel_size if config is not None else None) or 1
     spread = f"split the weights over more cards (--tensor-parallel-size {2 * tp}) or quantise them"
+    half = _half_of_weights(context)
+    if missing is not None and half is not None and half < missing:
+        return (
+            f"{missing:.2f} GiB are missing before the first token, more than halving the weights gives ({half:.2f} GiB):"
+            " something else takes it. Another process on the card: end it (nvidia-smi, or fuser -v /dev/kfd /dev/dri/*); the"
+            " profile run: lower --max-num-batched-tokens or, for images and videos, --limit-mm-per-prompt",
+            {},
+        )
     if missing is None:
         return f"{spread}, or raise --gpu-memory-utilization if the card has memory to spare", {
             "tensor_parallel_size": 2 * tp
