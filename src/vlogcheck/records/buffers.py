@@ -225,7 +225,7 @@ class AllocatorReading(Record):
         ),
         Template(
             "torch reserved memory: {reserved_gib} GiB, torch allocated memory: {allocated_gib} GiB",
-            versions="",
+            versions=">=0.23.0",
             source="vllm-ascend",
             example="torch reserved memory: 8.5 GiB, torch allocated memory: 8.5 GiB",
         ),

@@ -84,7 +84,7 @@ class CollectiveTimeout(Record):
         Template(
             "EI0002: {_}times out",
             versions="",
-            source="vllm-ascend",
+            source="cann",
             embedded=True,
             example="EI0002: The wait execution of the Notify register times out.",
             values={"library": "hccl"},
@@ -92,7 +92,7 @@ class CollectiveTimeout(Record):
         Template(
             "EI0006: {_}times out",
             versions="",
-            source="vllm-ascend",
+            source="cann",
             embedded=True,
             example="EI0006: Getting socket times out.",
             values={"library": "hccl"},

@@ -116,7 +116,7 @@ class GraphPool(Record):
         Template(
             "ACL graph pool memory: {actual_gib} GiB (actual), {estimated_gib} GiB (estimated), difference: {difference_gib}"
             " GiB ({difference_percent}%).",
-            versions=">=0.23",
+            versions=">0.23.0",
             source="vllm-ascend",
             example="ACL graph pool memory: 0.55 GiB (actual), 0.61 GiB (estimated), difference: 0.06 GiB (10.9%).",
         ),

@@ -94,14 +94,14 @@ class MetalKVCache(Record):
         ),
         Template(
             "Paged attention: reporting MPS cache capacity ({blocks:,} blocks × {block_bytes:,} bytes = {size_gb} GB)",
-            versions="",
+            versions=">0.1.0",
             source="vllm-metal",
             example="Paged attention: reporting MPS cache capacity (11,734 blocks × 2,097,152 bytes = 24.61 GB)",
         ),
         Template(
             "Paged attention memory breakdown: {_}, per_block_bytes={block_bytes}, num_blocks={blocks},"
             " max_tokens_cached={tokens}",
-            versions="",
+            versions=">0.1.0",
             source="vllm-metal",
             example="Paged attention memory breakdown: metal_limit=51.54GB, per_block_bytes=2097152, num_blocks=11734,"
             " max_tokens_cached=187744",
@@ -136,7 +136,7 @@ class MetalWiredLimit(Record):
     templates = (
         Template(
             "Set Metal wired_limit to {gib} GB",
-            versions="",
+            versions=">0.1.0",
             source="vllm-metal",
             example="Set Metal wired_limit to 48.0 GB",
         ),
@@ -152,7 +152,7 @@ class FreeAfterGraphs(Record):
     templates = (
         Template(
             "Post graph compilation, the available memory on each NPU is reduced to merely {free_gib} GB. {_}",
-            versions="",
+            versions="<0.11.0",
             source="vllm-ascend",
             example="Post graph compilation, the available memory on each NPU is reduced to merely 0.42 GB. During"
             " inference"

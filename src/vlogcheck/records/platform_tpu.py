@@ -63,21 +63,21 @@ class TPUMemoryUse(Record):
         ),
         Template(
             "Deleting kv-cache | num_layers={_} | hbm_before={devices}Gb",
-            versions="",
+            versions=">=0.20.0",
             source=_TPU,
             example="Deleting kv-cache | num_layers=32 | hbm_before=[(28.1, 31.25)]Gb",
             values={"step": "before deleting the KV cache"},
         ),
         Template(
             "KV cache delete complete | hbm_after={devices}Gb",
-            versions="",
+            versions=">=0.20.0",
             source=_TPU,
             example="KV cache delete complete | hbm_after=[(15.02, 31.25)]Gb",
             values={"step": "after deleting the KV cache"},
         ),
         Template(
             "Reinitializing kv-cache | hbm_before={devices}Gb",
-            versions="",
+            versions=">=0.20.0",
             source=_TPU,
             example="Reinitializing kv-cache | hbm_before=[(15.02, 31.25)]Gb",
             values={"step": "before a new KV cache"},
@@ -91,7 +91,7 @@ class TPUMemoryUse(Record):
         ),
         Template(
             "Memory usage after loading in {_}: hbm={devices}Gb",
-            versions="",
+            versions="<0.20.0",
             source=_TPU,
             example="Memory usage after loading in model.layers.3: hbm=[(4.02, 31.25)]Gb",
             values={"step": "loading"},
@@ -115,7 +115,7 @@ class TPUKVCache(Record):
         Template(
             "Init kv-cache | num_layers={layers} | shape=(num_blocks, {_}) | num_blocks={blocks} | sharding={_} |"
             " dtype={dtype} | hbm={devices}Gb",
-            versions="",
+            versions="<0.20.0",
             source=_TPU,
             example="Init kv-cache | num_layers=32 | shape=(num_blocks, (128, 16, 128)) | num_blocks=[4096] |"
             " sharding=NamedSharding() | dtype=bfloat16 | hbm=[(28.1, 31.25)]Gb",
@@ -140,7 +140,7 @@ class TPUCompactMamba(Record):
             "Compact-mamba KV cache{_}: num_gpu_blocks_override={attention_blocks} (attn{_}),"
             " _mamba_num_blocks={mamba_blocks}{_}. HBM split: {_} total={total_gib} GiB / avail={available_gib}"
             " GiB.{_}",
-            versions="",
+            versions=">=0.20.0",
             source=_TPU,
             example="Compact-mamba KV cache: num_gpu_blocks_override=2048 (attn), _mamba_num_blocks=257. HBM split:"
             " attn=12"
