@@ -12,26 +12,32 @@ __all__ = ["explain", "list_", "parse"]
 
 
 @click.command("parse", short_help="Print one JSON object per record of a log.")
-@click.argument("log")
+@click.argument("logs", nargs=-1, required=True, metavar="LOG…")
 @click.option(
     "--unrecognised", is_flag=True, help="List memory-looking lines that no template knows, instead of records."
 )
-def parse(log: str, unrecognised: bool) -> None:
-    """Print one JSON object per record of LOG (`-` is standard input)."""
+def parse(logs: tuple[str, ...], unrecognised: bool) -> None:
+    """Print one JSON object per record of each LOG: a file, a directory, or `-` for standard input.
+
+    Of several files, rotated parts are read oldest first, and each object names its file.
+    """
     from vlogcheck.api import parse as read
+    from vlogcheck.files import expand_paths
 
-    write = sys.stdout.write
+    paths = [path for item in expand_paths(logs) for path in item.paths]
 
-    def show(line: Any) -> None:
-        if unrecognised:
-            write(
-                json.dumps({"line": line.number, "message": line.message, "process": line.process}, ensure_ascii=False)
-                + "\n"
-            )
+    def show(path: str, row: dict[str, Any]) -> None:
+        named = row | {"path": path} if len(paths) > 1 else row
+        sys.stdout.write(json.dumps(named, ensure_ascii=False, default=str) + "\n")
 
-    for record in read(log, on_unrecognised=show):
-        if not unrecognised:
-            write(json.dumps(record.to_dict(), ensure_ascii=False, default=str) + "\n")
+    for path in paths:
+
+        def tell(line: Any, path: str = path) -> None:
+            show(path, {"line": line.number, "message": line.message, "process": line.process})
+
+        for record in read(path, on_unrecognised=tell if unrecognised else None):
+            if not unrecognised:
+                show(path, record.to_dict())
 
 
 @click.command("explain")
