@@ -86,7 +86,7 @@ def test_directory(tmp_path: Path) -> None:
     assert "no log file in this directory" in error
     code, _, error = run("parse", tmp_path)
     assert code == USAGE
-    assert "is a directory" in error
+    assert "no log file in this directory" in error
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

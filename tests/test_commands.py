@@ -92,6 +92,21 @@ def test_several_logs_and_the_worst_decides(tmp_path: Path) -> None:
     assert [json.loads(line)["path"] for line in lines] == [str(LOG), str(OTHER)]
 
 
+def test_parse_reads_rotated_parts_as_one_log(tmp_path: Path) -> None:
+    whole = LOG.read_bytes().splitlines(keepends=True)
+    for name, part in (("serve.log.2", whole[:20]), ("serve.log.1", whole[20:35]), ("serve.log", whole[35:])):
+        (tmp_path / name).write_bytes(b"".join(part))
+
+    def rows(output: bytes) -> list[dict[str, object]]:
+        return [{k: v for k, v in json.loads(line).items() if k != "line"} for line in output.splitlines()]
+
+    plain = rows(run("parse", LOG).stdout)
+    named = rows(run("parse", *(tmp_path / name for name in ("serve.log", "serve.log.1", "serve.log.2"))).stdout)
+    assert rows(run("parse", tmp_path).stdout) == named
+    assert {str(row.pop("path")).rpartition("/")[2] for row in named} == {"serve.log", "serve.log.1", "serve.log.2"}
+    assert named == plain
+
+
 def test_lists_and_pages() -> None:
     rows = run("list", "checks").stdout.decode().splitlines()
     assert rows[0].split() == ["code", "severity", "since", "name", "flags"]
