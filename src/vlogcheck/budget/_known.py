@@ -31,7 +31,8 @@ _KNOWN = frozenset({
     "hunyuan_v1_dense", "hunyuan_v1_moe", "whisper", "bert", "arcee", "apertus", "dots1", "bailing_moe", "qwen",
     "xverse", "solar", "orion", "persimmon", "mimo", "helium", "eagle", "llava", "internvl_chat", "aria_text",
     "deci", "axk1", "hy_v4", "olmo_hybrid", "cohere2_moe", "cwm", "exaone_moe", "flex_olmo", "gpt-sw3", "granite_swa",
-    "granitemoe_swa", "hrm_text", "hyperclovax", "jais2", "laguna", "mellum", "vaultgemma",
+    "granitemoe_swa", "hrm_text", "hyperclovax", "jais2", "laguna", "mellum", "vaultgemma", "mimo_v2",
+    "mimo_v2_flash", "step3_text",
 })  # fmt: skip
 
 #: Keys of layers that are not modelled; a configuration with one of them is not read as a plain decoder.
@@ -61,7 +62,9 @@ def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) 
     values = model.values
     if model.is_encoder_decoder and model.model_type not in {"whisper"}:
         return "encoder-decoder models other than Whisper are not modelled"
-    if "hybrid_layer_pattern" in model.text or values.has("swa_num_key_value_heads"):
+    if not model.text_model_type.startswith("mimo_v2") and (
+        "hybrid_layer_pattern" in model.text or values.has("swa_num_key_value_heads")
+    ):
         return "layers with their own number of KV heads are not modelled"
     if options.kv_cache_dtype_skip_layers and not _skips_plainly(model, options, release):
         return "layers excluded from KV-cache quantisation are modelled for full attention only, from 0.20.2 on"

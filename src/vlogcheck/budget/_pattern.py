@@ -106,6 +106,9 @@ def whole_model_window(model: ModelConfig) -> int | None:
     values = model.values
     if values.has("use_sliding_window") and not values.flag("use_sliding_window"):
         return None
+    if values.flag("use_sliding_window") and model.text_model_type in {"qwen2", "qwen3"}:
+        first = values.integer("max_window_layers")  # the layers from here on slide
+        return None if first is not None and first >= model.num_layers else model.sliding_window
     if model.text_model_type in {
         "qwen2",
         "qwen2_moe",
@@ -177,6 +180,16 @@ def _jamba(model: ModelConfig) -> Layers:
     period = model.values.integer("attn_layer_period", minimum=1) or 8
     offset = model.values.integer("attn_layer_offset") or 0
     return tuple(("full",) if i % period == offset else ("mamba1",) for i in range(model.num_layers))
+
+
+def _mimo_v2(model: ModelConfig) -> Layers:
+    """Sliding layers where ``hybrid_layer_pattern`` says 1, with their own heads and sizes."""
+    pattern = model.values.integers("hybrid_layer_pattern")
+    if pattern is None:
+        return _plain(model)
+    if len(pattern) < model.num_layers:
+        raise ModelConfigError("config key 'hybrid_layer_pattern' is shorter than the number of layers")
+    return tuple(("sliding",) if slides else ("full",) for slides in pattern[: model.num_layers])
 
 
 def _indices(model: ModelConfig) -> Layers:
@@ -275,6 +288,8 @@ _RULES: dict[str, Callable[[ModelConfig], Layers]] = {
     "zamba2": _zamba2,
     "lfm2": _lfm2,
     "lfm2_moe": _lfm2,
+    "mimo_v2": _mimo_v2,
+    "mimo_v2_flash": _mimo_v2,
     "olmo_hybrid": _gdn,
     "qwen3_next": _gdn,
     "qwen3_5": _gdn,

@@ -13,6 +13,8 @@ from vlogcheck.budget._pattern import STATE_KINDS, layer_kinds
 from vlogcheck.budget.kinds import BUILDERS, Context
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vlogcheck.budget._settings import Settings
     from vlogcheck.budget.model import ModelConfig
 
@@ -87,9 +89,11 @@ def build_layers(model: ModelConfig, settings: Settings) -> ModelLayers:
     found: list[tuple[int, bool, LayerSpec]] = []
     first = 0
     for stage, count in enumerate(counts):
+        held = [kind for index in range(first, first + count) for kind in kinds[index]]
+        local = _without_attention(context) if _states_only(held, settings) else context
         for index in range(first, first + count):
             for kind in _registered(kinds[index], settings):
-                spec = BUILDERS[kind](context, index)
+                spec = BUILDERS[kind](local, index)
                 found.append((stage, kind in STATE_KINDS, spec))
         first += count
     if settings.release.before("0.11.1") or model.text_model_type == "zamba2":
@@ -103,6 +107,22 @@ def build_layers(model: ModelConfig, settings: Settings) -> ModelLayers:
     last = settings.pp - 1
     layers.extend(Layer(len(layers) + offset, last, spec, draft=True) for offset, spec in enumerate(drafted.specs))
     return ModelLayers(tuple(layers), settings.pp, tuple(notes))
+
+
+def _states_only(kinds: Sequence[str], settings: Settings) -> bool:
+    """Whether a stage of a pipeline holds states and no attention.
+
+    From 0.18.1 on every worker aligns its own block size to its attention layers (``update_block_size_for_backend``);
+    one without any leaves the default.
+    """
+    return settings.release.since("0.18.1") and bool(kinds) and all(kind in STATE_KINDS for kind in kinds)
+
+
+def _without_attention(context: Context) -> Context:
+    settings = context.settings
+    size = settings.options.block_size or _blocksize.DEFAULT
+    state = size if settings.mamba_mode == "align" else context.state_block_size
+    return replace(context, block_size=size, state_block_size=state, state_page=None)
 
 
 def _retaining(spec: LayerSpec, tokens: int) -> LayerSpec:

@@ -45,6 +45,11 @@ def head_sizes(model: ModelConfig, settings: Settings, kind: str, index: int | N
     if kind == "full" and model.text_model_type.startswith("gemma4"):
         size = values.integer("global_head_dim", minimum=1) or 512
         return size, size
+    if model.text_model_type.startswith("mimo_v2"):
+        prefix = "swa_" if kind == "sliding" else ""
+        k = values.integer(f"{prefix}head_dim", minimum=1) or model.head_dim
+        v = values.integer(f"{prefix}v_head_dim", minimum=1)
+        return k, v if v is not None and settings.release.since("0.20.0") else k  # V was padded to K before
     if model.text_model_type == "zamba2":
         size = values.integer("attention_head_dim", minimum=1) or model.head_dim
         return size, size
@@ -62,6 +67,8 @@ def kv_heads(model: ModelConfig, kind: str, index: int) -> int:
         return own
     if kind == "full" and model.text_model_type.startswith("gemma4") and values.flag("attention_k_eq_v"):
         return values.integer("num_global_key_value_heads", minimum=1) or model.num_kv_heads
+    if kind == "sliding" and model.text_model_type.startswith("mimo_v2"):
+        return values.integer("swa_num_key_value_heads", minimum=1) or model.num_kv_heads
     blocks = values.items("block_configs")
     if blocks is not None and index < len(blocks):
         block = blocks[index]

@@ -1,0 +1,120 @@
+"""Pools of models no log of the fixtures shows.
+
+Every expected figure was made by vLLM 0.32.0's own classes: the model built on the meta device, its layers asked for
+their specs, the engine's planner given the bytes (a faked H100, no kernel run).
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.budget import _configs
+from vlogcheck.budget.flags import parse_serve_flags
+from vlogcheck.budget.model import load_model_config
+from vlogcheck.budget.plan import KVPlan, plan
+
+GIB = 1 << 30
+
+_DECODER: dict[str, Any] = {
+    "hidden_size": 1024, "intermediate_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 4,
+    "vocab_size": 32003, "max_position_embeddings": 32768, "torch_dtype": "bfloat16", "num_hidden_layers": 6,
+}  # fmt: skip
+_MIMO_V2 = {
+    **_DECODER, "architectures": ["MiMoV2FlashForCausalLM"], "model_type": "mimo_v2_flash", "head_dim": 192,
+    "v_head_dim": 128, "swa_num_attention_heads": 16, "swa_num_key_value_heads": 8, "swa_head_dim": 192,
+    "swa_v_head_dim": 128, "sliding_window": 128, "sliding_window_size": 128, "hybrid_layer_pattern": [0, 1, 1, 1, 1, 0],
+}  # fmt: skip
+_LATENT = {"kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128}
+_AXK1 = {
+    **_DECODER, **_LATENT, "architectures": ["AXK1ForCausalLM"], "model_type": "axk1", "num_hidden_layers": 61,
+    "num_attention_heads": 64, "num_key_value_heads": 64, "hidden_size": 7168,
+}  # fmt: skip
+_HY_V4 = {
+    **_DECODER, **_LATENT, "architectures": ["HYV4ForCausalLM"], "model_type": "hy_v4", "num_hidden_layers": 34,
+    "num_attention_heads": 32, "num_key_value_heads": 32, "index_topk": 2048, "index_head_dim": 128,
+    "indexer_types": ["full", *["full", "shared", "shared", "shared"] * 8, "full"],
+}  # fmt: skip
+_OLMO_HYBRID = {
+    **_DECODER, "architectures": ["OlmoHybridForCausalLM"], "model_type": "olmo_hybrid", "hidden_size": 3840,
+    "num_attention_heads": 30, "num_key_value_heads": 30, "num_hidden_layers": 32, "linear_num_key_heads": 30,
+    "linear_num_value_heads": 30, "linear_key_head_dim": 96, "linear_value_head_dim": 192,
+    "layer_types": [*["linear_attention"] * 3, "full_attention"] * 8,
+}  # fmt: skip
+_NEMOTRON_H = {
+    **{key: value for key, value in _DECODER.items() if key != "num_hidden_layers"}, "hidden_size": 4096,
+    "architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h", "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 128, "ssm_state_size": 128, "mamba_num_heads": 128, "mamba_head_dim": 64,
+    "n_groups": 8, "conv_kernel": 4, "expand": 2, "mamba_ssm_cache_dtype": "float32",
+    "layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"],
+}  # fmt: skip
+_STEP3 = {
+    **_DECODER, "architectures": ["Step3TextForCausalLM"], "model_type": "step3_text", "num_attention_groups": 1,
+    "head_dim": 256, "share_q_dim": 512,
+}  # fmt: skip
+_QWEN3 = {**_configs.QWEN3_06B, "num_hidden_layers": 8}
+_QWEN3_WINDOW = {
+    **_DECODER, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 64,
+    "use_sliding_window": True, "sliding_window": 1024, "max_window_layers": 6,
+}  # fmt: skip
+_QWEN3_NEXT = {
+    **_DECODER, "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next", "hidden_size": 2048,
+    "num_hidden_layers": 8, "num_key_value_heads": 2, "head_dim": 256, "full_attention_interval": 4,
+    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+}  # fmt: skip
+
+
+def _planned(config: dict[str, Any], words: str, available: int, env: dict[str, str] | None = None) -> KVPlan:
+    options = parse_serve_flags(shlex.split(words))
+    return plan(load_model_config(config), options, release="0.32.0", available=available, env=env)
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "available", "blocks", "tokens", "concurrency"),
+    [
+        (_MIMO_V2, "--max-model-len 8192", 20 * GIB, 131072, 837552, "102.24"),
+        (_MIMO_V2, "--max-model-len 8192 -tp 8", 20 * GIB, 1048576, 5585133, "681.78"),
+        (_MIMO_V2, "--max-model-len 8192 -pp 2", 20 * GIB, 262144, 1675104, "204.48"),
+        (_MIMO_V2, "--max-model-len 8192 --kv-cache-dtype fp8", 20 * GIB, 262144, 1675104, "204.48"),
+        (_MIMO_V2, "--max-model-len 8192 --disable-hybrid-kv-cache-manager", 20 * GIB, 52428, 838848, "102.40"),
+        (_AXK1, "--max-model-len 32768", 40 * GIB, 38199, 611184, "18.65"),
+        (_HY_V4, "--max-model-len 32768", 40 * GIB, 16575, 1060800, "32.37"),
+        (_OLMO_HYBRID, "--max-model-len 32768", 40 * GIB, 4369, 344142, "10.50"),
+        (_NEMOTRON_H, "--max-model-len 4096", 40 * GIB, 10082, 5899410, "1440.29"),
+        (_STEP3, "--max-model-len 8192 -tp 4", 20 * GIB, 218453, 3495248, "426.67"),
+        (_QWEN3_WINDOW, "--max-model-len 8192", 20 * GIB, 218453, 3495248, "426.67"),
+        (
+            _QWEN3, "--max-model-len 32768 --kv-cache-dtype fp8 --kv-cache-dtype-skip-layers 0 1", 3 * GIB, 4915,
+            157280, "4.80",
+        ),
+    ],
+)  # fmt: skip
+def test_pools_of_other_kinds(
+    config: dict[str, Any], words: str, available: int, blocks: int, tokens: int, concurrency: str
+) -> None:
+    found = _planned(config, words, available)
+    assert (found.num_blocks, found.kv_cache_tokens, found.max_concurrency_text) == (blocks, tokens, concurrency)
+
+
+def test_layers_that_follow_another_index_keep_none() -> None:
+    specs = {(s.spec.page_size_bytes, s.count) for s in _planned(_HY_V4, "--max-model-len 4096", GIB).specs}
+    assert specs == {(64 * 132, 10), (64 * 1152, 34)}
+
+
+def test_a_stage_of_states_alone_is_not_padded() -> None:
+    # eight layers on three stages: the first holds three gated delta nets and no attention
+    found = _planned(
+        _QWEN3_NEXT, "--max-model-len 4096 -pp 3", 8 * GIB, env={"VLLM_USE_V2_MODEL_RUNNER": "0"}
+    )  # fmt: skip
+    assert sorted((s.spec.kind, s.spec.block_size, s.spec.page_size_bytes, s.count) for s in found.specs) == [
+        ("FullAttentionSpec", 544, 1114112, 2), ("MambaSpec", 16, 1097728, 3), ("MambaSpec", 544, 1114112, 3),
+    ]  # fmt: skip
+    assert (found.num_blocks, found.kv_cache_tokens, found.max_concurrency_text) == (3855, 986880, "240.94")
+
+
+def test_a_list_of_skipped_layers_may_be_one_json_word() -> None:
+    words = "--kv-cache-dtype-skip-layers"
+    assert parse_serve_flags([words, '["0", "1"]']) == parse_serve_flags([words, "0", "1"])
