@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlogcheck import Parser, parse, parse_lines
-from vlogcheck._anchors import FRAGMENTS, SUSPICIOUS, fixed_texts, scan_anchors, scanner
+from vlogcheck._anchors import FRAGMENTS, GROUP, SUSPICIOUS, fixed_texts, grouped, scan_anchors, scanner
 from vlogcheck.api import read
 from vlogcheck.records import EngineStats
 from vlogcheck.startup import Collector
@@ -69,6 +69,16 @@ def test_anchors_stay_few_and_long_enough() -> None:
     assert len(anchors) <= 130, "add a fragment that several of the new templates share to FRAGMENTS"
     assert len([anchor for anchor in anchors if len(anchor) < 4]) <= 2, "each short anchor costs a pass of its own"
     assert {*SUSPICIOUS} <= {*FRAGMENTS}
+
+
+@pytest.mark.parametrize("count", [5, 17, 40, 85, 97])
+def test_groups_hold_every_anchor_and_are_of_one_size(count: int) -> None:
+    anchors = scan_anchors(fixed_texts(TEMPLATES))[:count]
+    groups = grouped(anchors)
+    assert sorted(anchor for group in groups for anchor in group) == sorted(anchors)
+    sizes = [len(group) for group in groups if len(group[0]) >= 4]
+    assert max(sizes) <= GROUP
+    assert max(sizes) - min(sizes) <= 1
 
 
 def test_access_and_request_lines_hold_no_anchor() -> None:
