@@ -48,6 +48,8 @@ def _nemotron_h(model: ModelConfig) -> Traits:
         correction_item=4,
         embedding="all",
         final_everywhere=True,
+        head="always",
+        head_all=True,
     )
 
 
