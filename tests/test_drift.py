@@ -29,8 +29,6 @@ from vlogcheck.template import Record, Template, all_templates  # noqa: E402
 if TYPE_CHECKING:
     from vlogcheck.units import GiB
 
-needs_tomllib = pytest.mark.skipif(sys.version_info < (3, 11), reason="the ignore list takes tomllib (Python 3.11)")
-
 
 class _PoolLeft(Record):
     gib: GiB
@@ -216,7 +214,6 @@ def test_specifier_names_the_gaps() -> None:
     assert specifier(seen, [seen[1], seen[3]]) == ">=1.1,<1.4,!=1.2"
 
 
-@needs_tomllib
 def test_uncovered_message_is_listed(tmp_path: Path, nothing: Path) -> None:
     folder = release(tmp_path, "8.1.0", NEW + '        logger.info("Swap pool: %.2f GiB of host memory", left)\n')
     result = run(folder, ignore=nothing)
@@ -225,7 +222,6 @@ def test_uncovered_message_is_listed(tmp_path: Path, nothing: Path) -> None:
     assert re.search(r"^8\.1\.0 +2 +1 +0 +1$", result.output, re.MULTILINE)
 
 
-@needs_tomllib
 def test_uncovered_messages_of_old_releases_do_not_fail(tmp_path: Path, nothing: Path) -> None:
     folder = release(tmp_path, "8.1.0", NEW + '        logger.info("Swap pool: %.2f GiB of host memory", left)\n')
     result = run(folder, "--uncovered-from", "8.2", ignore=nothing)
@@ -233,7 +229,6 @@ def test_uncovered_messages_of_old_releases_do_not_fail(tmp_path: Path, nothing:
     assert "Swap pool" not in result.output
 
 
-@needs_tomllib
 def test_ignore_list_is_honoured_and_idle_entries_named(both: tuple[Path, Path], tmp_path: Path) -> None:
     (both[1] / "vllm" / "other.py").write_text('logger.info("Kernel blocks: %d", 1)\nlogger.info("KV blocks: %d", 1)\n')
     path = tmp_path / "some.toml"
@@ -250,7 +245,6 @@ def test_ignore_list_is_honoured_and_idle_entries_named(both: tuple[Path, Path],
     assert run(*both, ignore=path).exit_code == 0
 
 
-@needs_tomllib
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -268,7 +262,6 @@ def test_bad_ignore_list_is_a_usage_error(both: tuple[Path, Path], nothing: Path
     assert problem in result.output
 
 
-@needs_tomllib
 def test_own_ignore_list_can_be_read_and_gives_reasons() -> None:
     rules = ignore_list.load(SCRIPTS / "drift_ignore.toml").rules
     assert all(len(rule.reason.split()) >= 3 for rule in rules)

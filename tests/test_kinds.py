@@ -8,6 +8,7 @@ their release from the figures of the report.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,14 @@ from vlogcheck.compare import diff
 from vlogcheck.expect import Expectation
 from vlogcheck.registry import Severity, all_checks
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 if TYPE_CHECKING:
     from vlogcheck.api import Report
     from vlogcheck.registry import Finding
-
-tomllib: Any = pytest.importorskip("tomllib", reason="the cases are TOML (Python 3.11)")
 
 KINDS = Path(__file__).parent / "kinds"
 CASES = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(KINDS.glob("*.toml"))}

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from _drift.pieces import show
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -79,10 +84,6 @@ def load(path: Path) -> IgnoreList:
         IgnoreError: not TOML, an unknown key, a missing reason, no condition, or a broken expression.
 
     """
-    if sys.version_info < (3, 11):
-        raise IgnoreError("reading the ignore list takes Python 3.11 (tomllib)")
-    import tomllib  # type: ignore[import-not-found,unused-ignore]  # checked as Python 3.10, which lacks it
-
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8")).get("ignore", [])
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
