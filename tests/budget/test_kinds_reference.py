@@ -118,3 +118,27 @@ def test_a_stage_of_states_alone_is_not_padded() -> None:
 def test_a_list_of_skipped_layers_may_be_one_json_word() -> None:
     words = "--kv-cache-dtype-skip-layers"
     assert parse_serve_flags([words, '["0", "1"]']) == parse_serve_flags([words, "0", "1"])
+
+
+@pytest.mark.parametrize(
+    ("release", "page"),
+    [("0.13.0", 1114112), ("0.17.0", 2162688), ("0.32.0", 2162688)],  # 0.13.0 and 0.32.0 asked, 0.17.0 read
+)
+def test_the_state_type_of_delta_nets_is_followed_from_0_17(release: str, page: int) -> None:
+    options = parse_serve_flags("--max-model-len 32768 --mamba-ssm-cache-dtype float32".split())
+    found = plan(load_model_config(_QWEN3_NEXT), options, release=release, available=GIB)
+    assert {spec.spec.page_size_bytes for spec in found.specs} == {page}
+
+
+def test_unequal_pages_are_not_cut_to_the_stage_before_0_17() -> None:
+    # DeepSeek-V3.2's latents and indexes: every stage's block was as large as the whole model's
+    config = {
+        **_DECODER, **_LATENT, "architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32",
+        "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 16, "index_topk": 2048,
+        "index_head_dim": 128,
+    }  # fmt: skip
+    options = parse_serve_flags("--max-model-len 4096 -pp 2".split())
+    whole = 4 * 64 * (1152 + 132)
+    for release, size in (("0.16.0", whole), ("0.18.1", whole // 2)):
+        found = plan(load_model_config(config), options, release=release, available=GIB)
+        assert found.num_blocks == GIB // size

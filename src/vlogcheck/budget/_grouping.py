@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vlogcheck.budget._settings import Settings
+    from vlogcheck.budget.releases import Release
     from vlogcheck.budget.specs import Layer
 
 
@@ -80,8 +81,14 @@ class Group:
         """Blocks a request of ``length`` tokens takes from this group, at most."""
         return max((spec.blocks(length, settings) for spec in self.specs or (self.spec,)), default=0)
 
-    def on(self, present: frozenset[int]) -> Group:
-        """Return the group with only the layers a rank holds."""
+    def on(self, present: frozenset[int], release: Release) -> Group:
+        """Return the group with only the layers a rank holds.
+
+        Until 0.16.0 the specs of layers of unequal pages were not cut down to the rank's own: each rank's block was as
+        large as the whole model's.
+        """
+        if self.uniform_type and release.before("0.17.0"):
+            return self
         kept = [(n, s) for n, s in zip(self.layers, self.specs, strict=True) if n in present]
         return replace(self, layers=tuple(n for n, _ in kept), specs=tuple(s for _, s in kept), template=self.spec)
 

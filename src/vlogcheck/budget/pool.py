@@ -80,7 +80,7 @@ class Pool:
         else:
             self.groups = make_groups(layers.layers, settings)
             present = [frozenset(layer.number for layer in rank) for rank in self.ranks]
-            self.per_rank = [[group.on(held) for group in self.groups] for held in present]
+            self.per_rank = [[group.on(held, release) for group in self.groups] for held in present]
 
     # One block
     # ---------------------------------------------------------------------------------------------------------

@@ -144,7 +144,9 @@ def _gdn(model: ModelConfig, settings: Settings) -> State:
     conv = _divide(2 * key * key_heads + value * value_heads, settings.tp, "the convolution's width")
     rows = kernel - 1 + settings.num_speculative_tokens
     heads = _divide(value_heads, settings.tp, "the number of state heads")
-    return State((rows * conv, heads * value * key), (_conv_type(settings), _state_type(model, settings)))
+    # the state took the convolution's type until 0.17.0, whatever --mamba-ssm-cache-dtype said
+    state = _state_type(model, settings) if settings.release.since("0.17.0") else _conv_type(settings)
+    return State((rows * conv, heads * value * key), (_conv_type(settings), state))
 
 
 def _kda(model: ModelConfig, settings: Settings) -> State:
@@ -154,7 +156,7 @@ def _kda(model: ModelConfig, settings: Settings) -> State:
     conv = _divide(3 * heads * size, settings.tp, "the convolution's width")
     rows = kernel - 1 + _speculated(settings, "0.11.1")
     heads = _divide(heads, settings.tp, "the number of state heads")
-    chosen = settings.options.mamba_ssm_cache_dtype
+    chosen = settings.options.mamba_ssm_cache_dtype if settings.release.since("0.30.0") else "auto"
     return State(
         (rows * conv, heads * size * size), (_conv_type(settings), "float32" if chosen == "auto" else _element(chosen))
     )
