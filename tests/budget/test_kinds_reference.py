@@ -142,3 +142,19 @@ def test_unequal_pages_are_not_cut_to_the_stage_before_0_17() -> None:
     for release, size in (("0.16.0", whole), ("0.18.1", whole // 2)):
         found = plan(load_model_config(config), options, release=release, available=GIB)
         assert found.num_blocks == GIB // size
+
+
+def test_stages_that_group_unlike_could_not_start_until_0_10() -> None:
+    # three full and two sliding layers, then two and three: groups of two layers, but not of the same kinds
+    config = {
+        **_DECODER, "architectures": ["CohereForCausalLM"], "model_type": "cohere2", "num_hidden_layers": 10,
+        "sliding_window": 1024, "layer_types": ["full_attention", "sliding_attention"] * 5,
+    }  # fmt: skip
+    options = parse_serve_flags("--max-model-len 4096 -pp 2".split())
+    old = plan(load_model_config(config), options, release="0.10.2", available=GIB)
+    assert old.error is not None
+    assert old.error.kind == "not_supported"
+    tight = plan(load_model_config(config), options, release="0.10.2", available=1 << 20)
+    assert tight.error is not None
+    assert tight.error.kind == "kv_cache_too_small"  # the memory is asked about first
+    assert plan(load_model_config(config), options, release="0.11.2", available=GIB).error is None

@@ -105,6 +105,14 @@ _NUMBER = pattern(r"([+-]?\d+(?:_\d+)*(?:\.\d+)?)\s*([A-Za-z]*)")
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _LARGEST = 2**60
+_MOST = {
+    "tensor_parallel_size": 65_536,
+    "pipeline_parallel_size": 1024,
+    "data_parallel_size": 65_536,
+    "decode_context_parallel_size": 65_536,
+    "prefill_context_parallel_size": 65_536,
+}
+"""Ranks that no deployment has: the plan is made rank by rank."""
 
 
 def known_kind(name: str) -> Kind | None:
@@ -167,6 +175,9 @@ def _count(name: str, value: object) -> int:
     number = human_int(name, value)
     if number < 1:
         raise FlagError(f"--{name.replace('_', '-')} must be at least 1, not {number}")
+    most = _MOST.get(name)
+    if most is not None and number > most:
+        raise FlagError(f"--{name.replace('_', '-')} is {number:,}: more than {most:,} cannot be meant")
     return number
 
 

@@ -8,6 +8,7 @@ Nothing here knows what a model is called: the accessors read the spellings diff
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -383,6 +384,10 @@ def _text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return raw
 
 
+_LARGEST_FILE = 32 << 20
+"""Bytes of a configuration that are read: the largest published ones are below 1 MiB."""
+
+
 def load_model_config(source: str | Path | Mapping[str, Any]) -> ModelConfig:
     """Read a model configuration.
 
@@ -390,27 +395,43 @@ def load_model_config(source: str | Path | Mapping[str, Any]) -> ModelConfig:
         source: path of a ``config.json``, a directory that holds one, or the JSON object itself.
 
     Raises:
-        ModelConfigError: missing or unreadable file, not JSON, not an object.
+        ModelConfigError: missing, unreadable or absurdly large file, not JSON, not an object.
 
     """
     if isinstance(source, Mapping):
-        return _build(source, None)
+        return _bounded(source, None, "the model configuration")
+    if not isinstance(source, (str, Path, os.PathLike)):
+        raise ModelConfigError(f"a model configuration is a path or a mapping, not {type(source).__name__}")
     path = Path(source)
     try:
         if path.is_dir():
             path = path / "config.json"
-        content = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
     except FileNotFoundError:
         raise ModelConfigError(f"no model configuration at {path}") from None
     except OSError as error:
         raise ModelConfigError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the path
+        raise ModelConfigError(f"cannot read {str(path)!r}: {error}") from None
+    if len(data) > _LARGEST_FILE:
+        raise ModelConfigError(f"{path} is larger than {_LARGEST_FILE >> 20} MiB: no model configuration")
+    try:
+        content = json.loads(data)
     except RecursionError:
         raise ModelConfigError(f"{path} is nested too deeply") from None
-    except ValueError as error:  # bad JSON, bad encoding, a NUL in the path, an integer of too many digits
+    except ValueError as error:  # bad JSON, bad encoding, an integer of too many digits
         raise ModelConfigError(f"{path} is not JSON: {error}") from None
     if not isinstance(content, Mapping):
         raise ModelConfigError(f"{path} holds {type(content).__name__}, not a JSON object")
-    return _build(content, path.parent)
+    return _bounded(content, path.parent, str(path))
+
+
+def _bounded(content: Mapping[str, Any], directory: Path | None, name: str) -> ModelConfig:
+    try:
+        return _build(content, directory)
+    except RecursionError:
+        raise ModelConfigError(f"{name} is nested too deeply") from None
 
 
 def _build(content: Mapping[str, Any], directory: Path | None) -> ModelConfig:

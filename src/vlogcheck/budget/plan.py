@@ -14,7 +14,7 @@ from vlogcheck.budget._grouping import CannotGroupError, Group
 from vlogcheck.budget._known import is_known_name, unknown_reason
 from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.model import ModelConfig, ModelConfigError, overridden
-from vlogcheck.budget.pool import Pool, PoolResult
+from vlogcheck.budget.pool import Pool, PoolResult, check_layers
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.budget.specs import SpecCount, build_layers
 from vlogcheck.units import Interval
@@ -163,9 +163,13 @@ def plan(
     try:
         pool = Pool(layers, settings)
     except CannotGroupError as error:
+        refused = not_supported(str(error))
+        if available is not None and settings.release.before("0.14.1"):
+            ranks = [layers.on_stage(stage) for stage in range(layers.stages)]
+            refused = check_layers(ranks, settings, _ends(available, settings.pp)[1]) or refused
         return KVPlan(
-            specs=specs, max_model_len=settings.max_model_len, error=not_supported(str(error)),
-            assumptions=tuple(notes), settings=settings,
+            specs=specs, max_model_len=settings.max_model_len, error=refused, assumptions=tuple(notes),
+            settings=settings,
         )  # fmt: skip
     base = KVPlan(
         max_model_len=settings.max_model_len, specs=specs, groups=tuple(pool.groups and pool.per_rank[0]),

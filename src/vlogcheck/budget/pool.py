@@ -11,17 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vlogcheck.budget._admission import check_layers, largest_length, layers_need, same_on_all
 from vlogcheck.budget._errors import PlanError, no_memory, too_long, too_long_v0
 from vlogcheck.budget._grouping import Group, make_groups
 from vlogcheck.budget._layer import MAMBA, cdiv
+from vlogcheck.budget._values import ModelConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from vlogcheck.budget._settings import Settings
     from vlogcheck.budget.specs import Layer, ModelLayers
 
-__all__ = ["Pool", "PoolResult", "largest_length"]
+__all__ = ["Pool", "PoolResult", "check_layers", "largest_length"]
 
 
 @dataclass(frozen=True)
@@ -44,29 +46,18 @@ class PoolResult:
     error: PlanError | None = None
 
 
-def largest_length(upper: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest length up to ``upper`` that fits, by vLLM's binary search; 0 if one token does not."""
-    if not fits(1):
-        return 0
-    low, high, best = 1, upper, 1
-    while low <= high:
-        middle = (low + high) // 2
-        if fits(middle):
-            best, low = middle, middle + 1
-        else:
-            high = middle - 1
-    return best
-
-
 class Pool:
     """The pool of one model and its settings, before the number of bytes is known.
 
     Raises:
         CannotGroupError: vLLM would refuse the layers whatever the bytes.
+        ModelConfigError: a layer would keep nothing at all.
 
     """
 
     def __init__(self, layers: ModelLayers, settings: Settings) -> None:
+        if any(layer.spec.page_size_bytes <= 0 for layer in layers.layers):
+            raise ModelConfigError("by this configuration a layer keeps no byte in the KV cache")
         self.layers = layers
         self.settings = settings
         self.ranks: list[list[Layer]] = [layers.on_stage(stage) for stage in range(layers.stages)]
@@ -77,6 +68,7 @@ class Pool:
         elif release.before("0.11.0"):
             self.per_rank = [make_groups(rank, settings) for rank in self.ranks]
             self.groups = self.per_rank[0]
+            same_on_all(self.per_rank)
         else:
             self.groups = make_groups(layers.layers, settings)
             present = [frozenset(layer.number for layer in rank) for rank in self.ranks]
@@ -111,9 +103,7 @@ class Pool:
         """Bytes vLLM's admission check asks for on a rank, for a request of ``length`` tokens."""
         settings, release = self.settings, self.settings.release
         if release.before("0.14.1"):
-            return sum(
-                s.blocks(length, settings) * s.page_size_bytes for s in (layer.spec for layer in self.ranks[rank])
-            )
+            return layers_need(self.ranks[rank], settings, length)
         groups = self.groups if release.before("0.17.1") else self.per_rank[rank]
         if not groups:
             return 0
@@ -127,10 +117,12 @@ class Pool:
 
     def _check(self, available: Sequence[int], length: int) -> PlanError | None:
         release = self.settings.release
+        if release.before("0.14.1"):
+            return check_layers(self.ranks, self.settings, available)
         checked = list(available)
         if release.since("0.29.0"):
             checked = [bytes_ - self.bytes_per_block(rank) for rank, bytes_ in enumerate(available)]
-        elif release.since("0.14.1") and release.before("0.17.1"):
+        elif release.before("0.17.1"):
             checked = [min(available)] * len(available)
         for rank, bytes_ in enumerate(checked):
             if not self.ranks[rank]:

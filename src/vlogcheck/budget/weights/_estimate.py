@@ -180,7 +180,7 @@ def _share(options: ServeOptions, *, first: bool, last: bool) -> Share:
 
 def _text_only(options: ServeOptions, release: Release) -> bool:
     """Whether no tower is built: asked for directly, or every kind of input limited to none (0.16 on)."""
-    if options.unused.get("language_model_only") in {True, "true", "True"}:
+    if options.unused.get("language_model_only") in (True, "true", "True"):
         return True
     limits = options.unused.get("limit_mm_per_prompt")
     if isinstance(limits, str):

@@ -28,7 +28,7 @@ def mamba1_layer(build: Builder, model: ModelConfig, traits: Traits, index: int)
         values.integer("conv_kernel", minimum=1) or 4,
         values.flag("use_conv_bias", default=True),
         values.flag("use_bias"),
-        rank=-(-model.hidden_size // 16) if rank in {None, "auto"} else values.need("time_step_rank", minimum=1),
+        rank=-(-model.hidden_size // 16) if rank in (None, "auto") else values.need("time_step_rank", minimum=1),
     )
     mamba1(build, sizes)
     build.norm(model.hidden_size)
