@@ -74,6 +74,7 @@ def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbo
     from vlogcheck.live import watch
     from vlogcheck.report import reporter
 
+    render = reporter(output)  # loaded now: the verdict is to come at once
     if len(logs) != 1:
         raise click.UsageError("--follow watches one LOG")
     source: Any = os.fdopen(0, "rb", buffering=0, closefd=False) if logs[0] == "-" else logs[0]
@@ -82,7 +83,7 @@ def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbo
         source, expect, live["timeout"], model=model, until=live["until"], on_event=say,
         on_bytes=pass_through if live["tee"] else None, **arguments,
     )  # fmt: skip
-    click.echo(reporter(output)(report, colour=use_colour(), verbose=verbose, width=width()), err=live["tee"])
+    click.echo(render(report, colour=use_colour(), verbose=verbose, width=width()), err=live["tee"])
     return report.exit_code
 
 
