@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Event", "Watcher", "awatch", "watch"]
 
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.005
 """How often a file is looked at: well below the 100 ms in which a verdict is due, and not felt by a CPU."""
 
 QUIET_SECONDS = 5.0
