@@ -8,13 +8,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from vlogcheck.budget import _settings, _traits
+from vlogcheck.budget._admission import check_layers
 from vlogcheck.budget._device import parse_device
 from vlogcheck.budget._errors import PlanError, not_supported
 from vlogcheck.budget._grouping import CannotGroupError, Group
 from vlogcheck.budget._known import is_known_name, unknown_reason
 from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.model import ModelConfig, ModelConfigError, overridden
-from vlogcheck.budget.pool import Pool, PoolResult, check_layers
+from vlogcheck.budget.pool import Pool, PoolResult
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.budget.specs import SpecCount, build_layers
 from vlogcheck.units import Interval

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vlogcheck.budget._settings import Settings
     from vlogcheck.budget.specs import Layer, ModelLayers
 
-__all__ = ["Pool", "PoolResult", "check_layers", "largest_length"]
+__all__ = ["Pool", "PoolResult", "largest_length"]
 
 
 @dataclass(frozen=True)
