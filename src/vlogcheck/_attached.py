@@ -30,8 +30,11 @@ def read_attached(source: Source, option: str, failure: type[AttachedFileError] 
         stream = open(path, "rb")  # noqa: SIM115 (closed below, like the streams that were given)
     else:
         stream, path = source, str(getattr(source, "name", "<stream>"))
-    with stream:
-        data = stream.read(LARGEST + 1)
+    try:
+        with stream:
+            data = stream.read(LARGEST + 1)
+    except OSError as error:
+        raise failure(f"{path}: {error.strerror or error}") from None
     if len(data) > LARGEST:
         raise failure(f"{path} is larger than {LARGEST >> 20} MiB: {option} takes one saved reading")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):

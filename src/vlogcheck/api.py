@@ -339,6 +339,6 @@ def judged(startups: list[Startup]) -> list[int]:
 def _model_of(startup: Startup) -> Model | None:
     """Return the configuration in the model path the log names, where it exists here."""
     path = startup.model
-    if path and (path.startswith(("/", "./", "~")) or os.path.isdir(path)):
+    if path and (path.startswith(("/", "./")) or os.path.isdir(path)):
         return Model.find(path)
     return None

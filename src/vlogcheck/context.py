@@ -38,6 +38,10 @@ class LogFacts(NamedTuple):
     """Which start-ups are checked: the last one of each server."""
     growing: bool = False
     """Whether the log is judged while it is being written: that it stops here says nothing."""
+    forgotten: int = 0
+    """Start-ups before those in `startups` that were only counted: there were too many to keep."""
+    unjudged: int = 0
+    """Servers among them that did not start again later, so that nothing can be said of them."""
 
 
 class ConcurrencyCeiling(NamedTuple):

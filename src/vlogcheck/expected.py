@@ -88,13 +88,12 @@ class Model:
     @classmethod
     def find(cls, path: str) -> Model | None:
         """Read the configuration in the log's own model path, or None where there is none that can be read."""
-        directory = os.path.expanduser(path)
-        if not os.path.isfile(os.path.join(directory, "config.json")):
+        if not os.path.isfile(os.path.join(path, "config.json")):  # no pipe, no device
             return None
         from vlogcheck.budget.model import ModelConfigError, load_model_config
 
         try:
-            return cls(load_model_config(directory), f"found in {path}", stated=False)
+            return cls(load_model_config(path), f"found in {path}", stated=False)
         except ModelConfigError:
             return None
 

@@ -204,6 +204,8 @@ def open_log(path: str | os.PathLike[str] | BinaryIO) -> LogFile:
         return LogFile(path, str(getattr(path, "name", "<log>")), close=False)
     name = os.fspath(path)
     if name == "-":
+        if sys.stdin is None:
+            raise LogFileError("-: standard input is closed")
         return LogFile(sys.stdin.buffer, "-", close=False)
     try:
         raw = open(name, "rb", buffering=0)  # noqa: SIM115 - the reader owns it

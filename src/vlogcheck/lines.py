@@ -83,6 +83,8 @@ class Splitter:
     def __init__(self) -> None:
         self._unwrapper = Unwrapper()
         self._partial: dict[tuple[str | None, str | None], list[str]] = {}
+        self._sizes: dict[tuple[str | None, str | None], int] = {}
+        self._size = 0
         self._tags: dict[str, _Origin] = {"": _Origin()}
 
     @property
@@ -116,6 +118,8 @@ class Splitter:
             for part in strip_ansi("".join(parts)).replace("\r", "\n").split("\n"):
                 self._segment(lines, number, part, Unwrapped(part, None, container, False, None), True)
         self._partial.clear()
+        self._sizes.clear()
+        self._size = 0
         return lines
 
     def _join(self, unwrapped: Unwrapped) -> Unwrapped | None:
@@ -126,10 +130,14 @@ class Splitter:
             return unwrapped
         pieces = pieces or []
         pieces.append(unwrapped.text)
-        if unwrapped.partial and sum(map(len, pieces)) < _JOIN_LIMIT:
-            self._partial[key] = pieces
+        size = self._sizes.get(key, 0) + len(unwrapped.text)
+        room = len(self._partial) < _MOST_PARTIAL and self._size < _HOLD_LIMIT
+        if unwrapped.partial and size < _JOIN_LIMIT and room:
+            self._partial[key], self._sizes[key] = pieces, size
+            self._size += len(unwrapped.text)
             return None
         self._partial.pop(key, None)
+        self._size -= self._sizes.pop(key, 0)
         inner = self._unwrapper.unwrap("".join(pieces))  # what was cut may itself be wrapped: JSON inside CRI
         return inner._replace(
             time=inner.time or unwrapped.time, source=inner.source or unwrapped.source, partial=False,
@@ -184,6 +192,10 @@ class Splitter:
 
 
 _JOIN_LIMIT = 1 << 20
+"""Characters of one line put together again."""
+_HOLD_LIMIT = 16 << 20
+_MOST_PARTIAL = 4096
+"""What is held of all lines that go on, in characters and in lines: beyond it a piece is taken as it is."""
 _JSON = ("{", "[", '"')
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 

@@ -54,6 +54,7 @@ _GAUGES = {
     "vllm:gpu_cache_usage_perc": "kv_cache_usage",
     "vllm:num_preemptions_total": "preemptions",
 }
+_LARGEST = 1 << 62
 _LABELS = {
     "num_gpu_blocks": int,
     "block_size": int,
@@ -81,7 +82,7 @@ def read_metrics(source: Source) -> MetricsPage:
             for sample in family.samples:
                 _take(engines, sample.name, sample.labels, sample.value)
     except ValueError as error:
-        raise MetricsError(f"{path} is no metrics page: save `curl http://HOST:8000/metrics` ({error})") from error
+        raise MetricsError(f"{path} is no metrics page: save `curl http://HOST:8000/metrics` ({str(error)[:120]})") from None
     if not ours:
         raise MetricsError(
             f"{path} holds no vllm: metric: give the page of the vLLM server itself (`curl http://HOST:8000/metrics`)"
@@ -94,15 +95,15 @@ def _take(engines: dict[int, EngineMetrics], name: str, labels: dict[str, str], 
     if field is None and name != "vllm:cache_config_info":
         return
     index = labels.get("engine", "0")
-    engine = engines.setdefault(int(index) if index.isdecimal() else 0, EngineMetrics(0))
-    engine.engine = int(index) if index.isdecimal() else 0
+    number = int(index) if index.isdecimal() and len(index) < 10 else 0
+    engine = engines.setdefault(number, EngineMetrics(number))
     if field is None:
         for label, kind in _LABELS.items():
             number = _number(labels.get(label), kind)
             if number is not None:
                 setattr(engine, label, number)
         return
-    if value != value or abs(value) == float("inf"):
+    if not abs(value) < _LARGEST:  # also for NaN
         return
     # Several series of one gauge (one per model name or process) add up; a share is the fullest one.
     before: Any = getattr(engine, field)
@@ -114,7 +115,10 @@ def _take(engines: dict[int, EngineMetrics], name: str, labels: dict[str, str], 
 
 def _number(text: str | None, kind: type) -> Any:
     """Return a label's number, or None (`None` is printed where vLLM does not know it)."""
+    if text is None or len(text) > 40:
+        return None
     try:
-        return None if text is None else kind(text)
+        number = kind(text)
     except ValueError:
         return None
+    return number if abs(number) < _LARGEST else None  # None also for NaN

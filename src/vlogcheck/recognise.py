@@ -46,6 +46,8 @@ _COMMENT = pattern(r"\S {2,}# .*$")
 _CALM = ("INFO", "DEBUG")
 _ANCHOR = 12
 """Characters of a template's longest literal that are looked for: more cost more to prepare than they save."""
+_MOST_PENDING = 1024
+"""Processes whose message may be unfinished at the same time."""
 _DEEPEST = 3
 """How many messages that quote another message are opened, one inside the other."""
 
@@ -141,6 +143,8 @@ class Recogniser:
                         return record
                 return self._build(template, match.groupdict(), line)
         if multiline:
+            if len(self._pending) > _MOST_PENDING:
+                self._pending.clear()
             self._pending[_key(line)] = _Pending(line._replace(message=message), multiline)
             return None
         if line.source is not None and line.level in _CALM:

@@ -58,16 +58,28 @@ class Occupancy(NamedTuple):
     processes: list[CardProcess]
 
 
+_LARGEST = 1 << 62
+_LONGEST_LINE = 1000
+"""Characters of a line of a table: the widest ones have about 200."""
+
+
 def read_smi(source: Source) -> Occupancy:
     """Read a saved reading: a path, the bytes, or a binary file.
 
     Raises `SmiError` with a message for people when it is none, and `OSError` when it cannot be opened.
     """
     text, path = read_attached(source, "--smi", SmiError)
+    whole, text = text, "\n".join(line if len(line) <= _LONGEST_LINE else "" for line in text.splitlines()) + "\n"
     for tool, reader in _READERS:
-        cards = list(reader(text))
+        try:
+            cards = list(reader(whole if reader is _rocm_json else text))
+            processes = list(_processes(text)) if cards and tool == "nvidia-smi" else []
+        except ValueError:  # more digits than Python reads
+            raise SmiError(f"{path} holds numbers that no card has") from None
+        if any(card.total.hi >= _LARGEST or card.used.hi >= _LARGEST for card in cards):
+            raise SmiError(f"{path} holds sizes that no card has")
         if cards:
-            return Occupancy(tool, path, cards, list(_processes(text)) if tool == "nvidia-smi" else [])
+            return Occupancy(tool, path, cards, processes)
     if re.match(r"\s*[^,\n]+(,[^,\n]+)+\n", text) and "MiB" in text:
         raise SmiError(
             f"{path} has no column names: save it with them (`nvidia-smi --query-gpu=index,memory.total,memory.used"
@@ -196,7 +208,7 @@ def _rocm_csv(text: str) -> Iterator[Card]:
 def _rocm_json(text: str) -> Iterator[Card]:
     try:
         data: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     if not isinstance(data, dict):
         return

@@ -49,6 +49,9 @@ R = TypeVar("R", bound=Record)
 KEEP = 512
 """Records kept of one kind in one start-up; later ones are counted (a log of gigabytes must not fill memory)."""
 
+MOST = 1000
+"""Start-ups kept of one log: a crash loop over days must not fill memory either."""
+
 PHASES = (
     "starting",
     "loading weights",
@@ -390,6 +393,10 @@ class Collector:
         self.startups: list[Startup] = []
         self.path: str | None = None
         """The file of a set of several that the next records stand in."""
+        self.forgotten = 0
+        """Earlier rounds of servers that started again, beyond `MOST`: only counted."""
+        self.lost = 0
+        """The same of servers that did not start again: they cannot be judged any more."""
         self._open: dict[str | None, list[Startup]] = {}
         self._serving: dict[int | None, Startup] = {}
         """Where the metrics lines of a process id went, as long as nothing but metrics lines came since."""
@@ -425,10 +432,33 @@ class Collector:
             if startup is not None and record.pid in startup._pids:
                 running.remove(startup)  # the process id begins again (a container's are the same each time): it is gone
             startup = Startup(record.line, record.container, record.path)
+            if len(self.startups) >= MOST:
+                self._forget()
+                running = self._open.setdefault(record.container, [])
             self.startups.append(startup)
             running.append(startup)
             del running[:-4]  # more servers at once in one file without any tag cannot be told apart anyway
         return startup
+
+    def _forget(self) -> None:
+        """Drop the older half of the rounds that were followed by another one of the same server; else the oldest servers."""
+        last = {(s.container, s.model): s for s in self.startups}
+        followed = [s for s in self.startups if last[(s.container, s.model)] is not s]
+        gone = set(followed[: max(len(followed) // 2, MOST // 10)])
+        self.forgotten += len(gone)
+        if len(gone) < MOST // 10:
+            oldest = self.startups[: MOST // 10]
+            self.lost += sum(
+                last[(s.container, s.model)] is s and (s.identified or s.has_ledger) for s in oldest
+            )
+            self.forgotten += sum(last[(s.container, s.model)] is not s and s not in gone for s in oldest)
+            gone |= set(oldest)
+        self.startups = [s for s in self.startups if s not in gone]
+        self._serving.clear()
+        for container, running in tuple(self._open.items()):
+            running[:] = [s for s in running if s not in gone]
+            if not running:
+                del self._open[container]
 
     def extend(self, records: Iterable[Record]) -> None:
         """Take several records."""

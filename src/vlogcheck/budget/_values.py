@@ -15,6 +15,8 @@ MAX_INT = 2**40
 
 #: More layers than any model has; a pattern longer than this is refused instead of being expanded.
 MAX_LAYERS = 100_000
+#: More multi-token-prediction modules than any model has.
+MAX_MODULES = 100
 
 
 class ModelConfigError(ValueError):

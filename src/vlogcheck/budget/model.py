@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from vlogcheck.budget._defaults import filled_keys, with_class_defaults
-from vlogcheck.budget._values import MAX_LAYERS, ModelConfigError, Values, as_int
+from vlogcheck.budget._values import MAX_LAYERS, MAX_MODULES, ModelConfigError, Values, as_int
 
 if TYPE_CHECKING:
     from vlogcheck.budget.releases import Release
@@ -250,10 +250,12 @@ class ModelConfig:
     @cached_property
     def num_nextn_layers(self) -> int:
         """Multi-token-prediction modules the checkpoint carries."""
-        return (
-            self.values.integer("num_nextn_predict_layers", "mtp_num_hidden_layers", "n_predict", "num_mtp_modules")
-            or 0
+        count = self.values.integer(
+            "num_nextn_predict_layers", "mtp_num_hidden_layers", "n_predict", "num_mtp_modules"
         )
+        if (count or 0) > MAX_MODULES:
+            raise ModelConfigError(f"config key 'num_nextn_predict_layers' is {count}: no model has that many")
+        return count or 0
 
     @cached_property
     def is_mla(self) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
 from vlogcheck import __version__
+from vlogcheck.cli._output import finish, prepare, put
 
 __all__ = ["check_arguments", "main"]
 
 USAGE_ERROR = 2
+_LONGEST_MESSAGE = 2000
 
 _COMMANDS = {
     "check": "_check:command",
@@ -85,19 +87,30 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command. Exits with 0 pass, 1 fail, 2 usage or unreadable input, 3 inconclusive."""
     if arguments is None:
         _spare_collections()
+    prepare()
+    sys.exit(finish(_execute(arguments)))
+
+
+def _execute(arguments: list[str] | None) -> int:
+    """Run the command; return its exit status."""
     try:
         _cli.main(args=arguments, prog_name="vlogcheck", standalone_mode=False)
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0 if done.code is None else USAGE_ERROR
     except click.exceptions.Abort:
-        sys.exit(130)
+        return 130
     except click.ClickException as error:
-        error.show()
-        sys.exit(USAGE_ERROR)
+        with suppress(BrokenPipeError):
+            error.show()
+        return USAGE_ERROR
     except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
-    except BrokenPipeError:
-        # The reader (head, less) left: say nothing, and keep the interpreter from failing on its own flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return done.exit_code
+    except BrokenPipeError:  # the reader (head, less) left, and there is no verdict to tell
+        return 0
     except (OSError, ValueError) as error:
-        click.echo(f"vlogcheck: {error}", err=True)
-        sys.exit(USAGE_ERROR)
+        put(f"vlogcheck: {str(error)[:_LONGEST_MESSAGE]}", err=True)
+        return USAGE_ERROR
+    except MemoryError:
+        put("vlogcheck: not enough memory", err=True)
+        return USAGE_ERROR
+    return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vlogcheck.cli._output import put
 from vlogcheck.cli._types import Number, Size, Sizes, WithFlags
 
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ def _assignment(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
 
 
 def _release(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import Version
 
     try:
-        Version((value or "0").removeprefix("v"))
-    except InvalidVersion:
-        raise click.BadParameter(f"{value!r} is no release: give something like 0.11.0") from None
+        Version((value or "0").removeprefix("v")[:100])
+    except ValueError:  # InvalidVersion is one
+        raise click.BadParameter(f"{(value or '')[:100]!r} is no release: give something like 0.11.0") from None
     return value
 
 
@@ -83,7 +84,7 @@ def command(ctx: click.Context, /, configs: tuple[str, ...], output: str, **opti
         )
         for config in configs
     ]  # fmt: skip
-    click.echo(render_json(budgets) if output == "json" else render(budgets, flags))
+    put(render_json(budgets) if output == "json" else render(budgets, flags))
     verdicts = [budget.fits for budget in budgets]
     sys.exit(1 if False in verdicts else 3 if None in verdicts else 0)
 

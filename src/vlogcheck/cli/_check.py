@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from vlogcheck.cli._output import put, put_bytes
 from vlogcheck.cli._question import arguments_of, question
-from vlogcheck.cli._types import Duration, pass_through, say, use_colour, width, worst
+from vlogcheck.cli._types import Duration, say, use_colour, width, worst
 
 __all__ = ["check_arguments", "command"]
 
@@ -60,11 +61,16 @@ def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -
     inquiry = Inquiry(**arguments)
     codes = []
     for number, item in enumerate(sets):
-        report = inquiry.report(read(item.paths if len(item.paths) > 1 else item.paths[0]))
+        try:
+            report = inquiry.report(read(item.paths if len(item.paths) > 1 else item.paths[0]))
+        except OSError as error:  # the others are still checked
+            put(f"vlogcheck: {error}", err=True)
+            codes.append(2)
+            continue
         if output == "json" and len(sets) > 1:
-            click.echo(json.dumps(report.to_dict(), ensure_ascii=False, default=str))  # one line each: JSON Lines
+            put(json.dumps(report.to_dict(), ensure_ascii=False, default=str))  # one line each: JSON Lines
         else:
-            click.echo(("\n" if number else "") + render(report, colour=use_colour(), verbose=verbose, width=width()))
+            put(("\n" if number else "") + render(report, colour=use_colour(), verbose=verbose, width=width()))
         codes.append(report.exit_code)
     sys.exit(worst(codes))
 
@@ -81,9 +87,9 @@ def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbo
     expect, model = arguments.pop("expect"), arguments.pop("model")
     report = watch(
         source, expect, live["timeout"], model=model, until=live["until"], on_event=say,
-        on_bytes=pass_through if live["tee"] else None, **arguments,
+        on_bytes=put_bytes if live["tee"] else None, **arguments,
     )  # fmt: skip
-    click.echo(render(report, colour=use_colour(), verbose=verbose, width=width()), err=live["tee"])
+    put(render(report, colour=use_colour(), verbose=verbose, width=width()), err=live["tee"])
     return report.exit_code
 
 
@@ -96,10 +102,10 @@ def _many(sets: Any, arguments: dict[str, Any], output: str, jobs: int | None) -
         for item in check_many((each.paths for each in sets), arguments, jobs=jobs):
             bar.update(1)
             if output == "json":
-                click.echo(json.dumps(item.to_dict(), ensure_ascii=False))
+                put(json.dumps(item.to_dict(), ensure_ascii=False))
             summaries.append(item)
     if output == "text":
-        click.echo("\n".join(table(summaries)))
+        put("\n".join(table(summaries)))
     return worst([item.exit_code for item in summaries])
 
 

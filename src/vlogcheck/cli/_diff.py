@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from vlogcheck.cli._output import put
 from vlogcheck.cli._types import _ParamType, use_colour
 
 __all__ = ["command"]
@@ -46,7 +47,7 @@ def command(old: str, new: str, max_loss: float | None, context: int | None, out
 
     result = diff(old, new, max_loss=max_loss, context=context)
     if output == "json":
-        click.echo(json.dumps(result.to_dict(), ensure_ascii=False, default=str, indent=2))
+        put(json.dumps(result.to_dict(), ensure_ascii=False, default=str, indent=2))
     else:
-        click.echo(render(result, colour=use_colour()))
+        put(render(result, colour=use_colour()))
     sys.exit(result.exit_code)

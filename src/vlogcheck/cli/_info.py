@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from vlogcheck.cli._output import put
+
 __all__ = ["explain", "list_", "parse"]
 
 
@@ -50,7 +52,7 @@ def explain(code: str) -> None:
     item = checks.get(code.upper()) or next((c for c in checks.values() if c.name == code), None)
     if item is None:
         raise click.UsageError(f"no check is called {code}: see `vlogcheck list checks`")
-    click.echo(item.page.rstrip())
+    put(item.page.rstrip())
 
 
 @click.command("list")
@@ -72,4 +74,4 @@ def list_(what: str) -> None:
         header = ("record", "wordings", "meaning", "fields")  # type: ignore[assignment]
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:
-        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        put("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from vlogcheck.cli._output import put, put_bytes
 from vlogcheck.cli._question import arguments_of, question
-from vlogcheck.cli._types import Duration, WithFlags, pass_through, say, width
+from vlogcheck.cli._types import Duration, WithFlags, say, width
 
 __all__ = ["command"]
 
@@ -59,11 +60,11 @@ def command(ctx: click.Context, /, output: str, verbose: bool, **options: Any) -
     render = reporter(output)
     result = run(
         command, Inquiry(**arguments_of(options)), timeout=options["timeout"], keep=keep, until=options["until"],
-        grace=options["grace"], on_event=say, on_bytes=pass_through,
-        on_report=lambda report: click.echo(
+        grace=options["grace"], on_event=say, on_bytes=put_bytes,
+        on_report=lambda report: put(
             render(report, colour=False, verbose=verbose, width=width(sys.stderr)), err=True
         ),
     )  # fmt: skip
     if result.kept:
-        click.echo(f"vlogcheck: the server goes on as process {result.pid}, its output in {keep}", err=True)
+        put(f"vlogcheck: the server goes on as process {result.pid}, its output in {keep}", err=True)
     sys.exit(result.exit_status)

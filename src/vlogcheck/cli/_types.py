@@ -127,9 +127,6 @@ def width(stream: Any = None) -> int | None:
 def say(event: Any) -> None:
     """Tell a waiting person what goes on, on standard error."""
     if event.kind == "phase" or sys.stderr.isatty():
-        click.echo(f"{event.seconds:7.1f} s  {event.text}", err=True)
+        from vlogcheck.cli._output import put
 
-
-def pass_through(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+        put(f"{event.seconds:7.1f} s  {event.text}", err=True)

@@ -27,7 +27,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "reason": report.inconclusive if report.verdict == "inconclusive" else None,
         "lines": report.facts.lines,
         "unrecognised": report.facts.unrecognised,
-        "startups_found": len(report.startups),
+        "startups_found": len(report.startups) + report.facts.forgotten,
         "startups": [_startup(context) for context in report.contexts],
         "findings": [finding.to_dict() for finding in report.findings],
         "skipped": [item.to_dict() for item in report.skipped],

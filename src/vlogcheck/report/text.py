@@ -56,11 +56,11 @@ def render_startup(context: Context, report: Report | None = None, *, colour: bo
     paint = _Paint(colour)
     startup = context.startup
     where = report.path if report is not None else (context.path or "")
-    several = report is not None and len(report.startups) > 1
+    found = len(report.startups) + report.facts.forgotten if report is not None else 1
     head = f"{where}: " if where else ""
     head += f"vLLM {startup.version or '(release unknown)'}"
-    if several and report is not None:
-        head += f", start-up {context.number + 1} of {len(report.startups)}"
+    if found > 1:
+        head += f", start-up {context.number + 1} of {found}"
     out = [paint("bold", head)]
     out += _rows(_facts(context))
     for engine in context.observation.engines:

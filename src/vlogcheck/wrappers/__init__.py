@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["VLLM_START", "WIDEST", "Unwrapped", "Unwrapper", "is_hard_wrapped", "rejoin"]
 
 _MAX_LAYERS = 8
+_LONGEST_NAME = 256
+_MOST_OPEN = 4096
 
 _families: dict[str, list[Family]] = {}
 for _module in (_json, _times, _named, _formats):
@@ -91,13 +93,15 @@ class Unwrapper:
             if layer is None:
                 break
             text, time, stream = layer.text, time or layer.time, stream or layer.stream
-            if layer.source and layer.source not in sources:
-                sources.append(layer.source)
+            if layer.source and (source := layer.source[:_LONGEST_NAME]) not in sources:
+                sources.append(source)
             if layer.fields is not None:
                 return Unwrapped(text, time, " ".join(sources) or None, False, layer.fields, stream)
             if layer.partial or self._open:
                 key = (" ".join(sources) or None, stream)
                 if layer.partial:
+                    if len(self._open) > _MOST_OPEN:
+                        self._open.clear()
                     self._open.add(key)
                     return Unwrapped(text, time, key[0], True, None, stream)
                 if key in self._open:  # the end of a line whose beginning is not here: nothing to recognise

@@ -11,6 +11,10 @@ from vlogcheck._lazy import pattern
 Fields = Mapping[str, "str | int"]
 
 
+_LONGEST_NAME = 256
+_MOST_NAMES = 4096
+
+
 class Layer(NamedTuple):
     """One wrapper taken off one line."""
 
@@ -38,6 +42,13 @@ class State:
         """Container, pod and host names that a line with an unmistakable form carried."""
         self.column: tuple[int, int] | None = None
         """Number of columns and index of the message column of a CSV export."""
+
+    def remember(self, name: str) -> None:
+        """Keep a name, within bounds: a log of many short-lived containers must not fill memory."""
+        if len(name) <= _LONGEST_NAME:
+            if len(self.names) >= _MOST_NAMES:
+                self.names.clear()
+            self.names.add(name)
 
 
 Family = Callable[[str, State], "Layer | None"]

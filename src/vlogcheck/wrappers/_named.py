@@ -67,7 +67,7 @@ def _compose(text: str, state: State) -> Layer | None:
         # One blank may stand in any table; compose pads with two, or the name has a replica number.
         if not (pad >= 2 or (pad == 1 and _REPLICA.search(name)) or VLLM_START.match(text, found.end())):
             return None
-        state.names.add(name)
+        state.remember(name)
     rest = text[found.end() :]
     if rest.startswith("\x1b[0m"):
         rest = rest[4:]
@@ -96,7 +96,7 @@ def _stern(text: str, state: State) -> Layer | None:
         # Two words in front of a message are two words, unless the first is a pod's name or vLLM's line follows.
         if not (_RANDOM_POD.match(found["pod"]) or ("-" in found["pod"] and VLLM_START.match(rest))):
             return None
-        state.names.add(source)
+        state.remember(source)
     return Layer(rest, source=source)
 
 

@@ -57,13 +57,13 @@ def _host(text: str, state: State) -> Layer | None:
     if found := _WITH_PID.match(text):
         host, ident = found["host"], found["ident"]
         if host:
-            state.names.add(host)
+            state.remember(host)
         return Layer(text[found.end() :], source=f"{host} {ident}" if host else ident)
     if found := _NO_PID.match(text):
         # Without a pid, "host ident: " may as well be the beginning of a message.
         host, rest = found["host"], text[found.end() :]
         if host in state.names or VLLM_START.match(rest):
-            state.names.add(host)
+            state.remember(host)
             return Layer(rest, source=f"{host} {found['ident']}")
     return None
 
