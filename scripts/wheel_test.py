@@ -14,7 +14,9 @@ from pathlib import Path
 def run(*arguments: str, status: int = 0, stdin: bytes | None = None) -> str:
     """Run a command, insist on its exit status, return its output."""
     done = subprocess.run(arguments, capture_output=True, input=stdin, check=False)
-    assert done.returncode == status, f"{arguments}: exit status {done.returncode}, not {status}\n{done.stderr.decode()}"
+    assert done.returncode == status, (
+        f"{arguments}: exit status {done.returncode}, not {status}\n{done.stderr.decode()}"
+    )
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done.stdout.decode()
 

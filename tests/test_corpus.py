@@ -78,5 +78,3 @@ def test_command_says_pass_fail_or_inconclusive(case: dict[str, Any], capsys: py
     assert stop.value.code in (0, 1, 3)
     report = json.loads(capsys.readouterr().out)
     assert report["exit_code"] == stop.value.code
-
-

@@ -268,7 +268,9 @@ def choose_checks(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> lis
         if (not wanted or any(code.startswith(w) for w in wanted)) and not any(code.startswith(u) for u in unwanted)
     ]
     if not chosen:
-        raise ValueError("no check is left: what is selected is also ignored")  # a pass without a check would be silence
+        raise ValueError(
+            "no check is left: what is selected is also ignored"
+        )  # a pass without a check would be silence
     return chosen
 
 

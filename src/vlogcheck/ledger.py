@@ -68,7 +68,7 @@ class Term(NamedTuple):
             return "unknown"
         middle = (self.lo + self.hi) / 2
         if self.unit == "bytes":
-            wide = self.hi - self.lo > GIB // 50  # more than the rounding of two printed figures
+            wide = self.hi - self.lo > GIB // 16  # more than the rounding of a few printed figures
             return f"{'≈ ' if wide else ''}{format_gib(int(middle))}"
         if self.unit in ("bytes per token", "bytes per block"):
             what = self.unit.removeprefix("bytes per ")

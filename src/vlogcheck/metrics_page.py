@@ -82,7 +82,9 @@ def read_metrics(source: Source) -> MetricsPage:
             for sample in family.samples:
                 _take(engines, sample.name, sample.labels, sample.value)
     except ValueError as error:
-        raise MetricsError(f"{path} is no metrics page: save `curl http://HOST:8000/metrics` ({str(error)[:120]})") from None
+        raise MetricsError(
+            f"{path} is no metrics page: save `curl http://HOST:8000/metrics` ({str(error)[:120]})"
+        ) from None
     if not ours:
         raise MetricsError(
             f"{path} holds no vllm: metric: give the page of the vLLM server itself (`curl http://HOST:8000/metrics`)"

@@ -172,9 +172,7 @@ def _nvidia_csv(text: str) -> Iterator[Card]:
 
 
 _VRAM = pattern(r"VRAM Total (Used )?Memory \((\w+)\)", re.IGNORECASE)
-_VRAM_LINE = pattern(
-    r"(?:GPU|HCU|DCU)\[(\d+)\]\s*:\s*VRAM Total (Used )?Memory \((\w+)\)\s*:\s*(\d+)", re.IGNORECASE
-)
+_VRAM_LINE = pattern(r"(?:GPU|HCU|DCU)\[(\d+)\]\s*:\s*VRAM Total (Used )?Memory \((\w+)\)\s*:\s*(\d+)", re.IGNORECASE)
 
 
 def _cards(found: dict[int, dict[bool, tuple[Interval, int]]]) -> Iterator[Card]:

@@ -430,7 +430,9 @@ class Collector:
         startup = self._choose(record, running)
         if startup is None or self._begins_anew(record, startup):
             if startup is not None and record.pid in startup._pids:
-                running.remove(startup)  # the process id begins again (a container's are the same each time): it is gone
+                running.remove(
+                    startup
+                )  # the process id begins again (a container's are the same each time): it is gone
             startup = Startup(record.line, record.container, record.path)
             if len(self.startups) >= MOST:
                 self._forget()
@@ -448,9 +450,7 @@ class Collector:
         self.forgotten += len(gone)
         if len(gone) < MOST // 10:
             oldest = self.startups[: MOST // 10]
-            self.lost += sum(
-                last[(s.container, s.model)] is s and (s.identified or s.has_ledger) for s in oldest
-            )
+            self.lost += sum(last[(s.container, s.model)] is s and (s.identified or s.has_ledger) for s in oldest)
             self.forgotten += sum(last[(s.container, s.model)] is not s and s not in gone for s in oldest)
             gone |= set(oldest)
         self.startups = [s for s in self.startups if s not in gone]

@@ -339,7 +339,8 @@ class Template:
         if self._lines is None:
             lines = [_Expression()]
             depth = 0
-            for piece in self.parsed():
+            pieces = self.parsed()
+            for at, piece in enumerate(pieces):
                 if piece.kind == "open":
                     depth += 1
                     lines[-1].add("(?:")
@@ -347,7 +348,11 @@ class Template:
                     depth -= 1
                     lines[-1].add(")?")
                 elif piece.kind == "hole":
-                    lines[-1].add(self._hole(piece), free=not depth and self._is_free(piece))
+                    # A hole inside an optional part is tried wherever the part may begin: bounded, unless it takes the rest.
+                    inner = depth > 0 and any(p.kind != "close" for p in pieces[at + 1 :])
+                    lines[-1].add(
+                        self._hole(piece, bounded=self.embedded or inner), free=not depth and self._is_free(piece)
+                    )
                 else:
                     first, *rest = (_SPECIAL.sub(r"\\\g<0>", part) for part in piece.text.split("\n"))
                     lines[-1].add(first)
@@ -357,10 +362,12 @@ class Template:
             self._lines = tuple(re.compile(line.text, re.DOTALL) for line in lines)
         return self._lines
 
-    def _hole(self, piece: _Piece) -> str:
+    def _hole(self, piece: _Piece, *, bounded: bool) -> str:
         if piece.text == "_":
-            return f"(?:{_SOME if self.embedded else _ANY})"
+            return f"(?:{_SOME if bounded else _ANY})"
         expression = _NUMBER if piece.unit is not None else self.record.hole(piece.text).expression
+        if bounded and expression == _ANY:
+            expression = _SOME
         return f"(?P<{piece.text}>{expression})"
 
     def _is_free(self, piece: _Piece) -> bool:

@@ -125,7 +125,7 @@ def test_a_list_of_skipped_layers_may_be_one_json_word() -> None:
     [("0.13.0", 1114112), ("0.17.0", 2162688), ("0.32.0", 2162688)],  # 0.13.0 and 0.32.0 asked, 0.17.0 read
 )
 def test_the_state_type_of_delta_nets_is_followed_from_0_17(release: str, page: int) -> None:
-    options = parse_serve_flags("--max-model-len 32768 --mamba-ssm-cache-dtype float32".split())
+    options = parse_serve_flags(["--max-model-len", "32768", "--mamba-ssm-cache-dtype", "float32"])
     found = plan(load_model_config(_QWEN3_NEXT), options, release=release, available=GIB)
     assert {spec.spec.page_size_bytes for spec in found.specs} == {page}
 
@@ -137,7 +137,7 @@ def test_unequal_pages_are_not_cut_to_the_stage_before_0_17() -> None:
         "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 16, "index_topk": 2048,
         "index_head_dim": 128,
     }  # fmt: skip
-    options = parse_serve_flags("--max-model-len 4096 -pp 2".split())
+    options = parse_serve_flags(["--max-model-len", "4096", "-pp", "2"])
     whole = 4 * 64 * (1152 + 132)
     for release, size in (("0.16.0", whole), ("0.18.1", whole // 2)):
         found = plan(load_model_config(config), options, release=release, available=GIB)
@@ -150,7 +150,7 @@ def test_stages_that_group_unlike_could_not_start_until_0_10() -> None:
         **_DECODER, "architectures": ["CohereForCausalLM"], "model_type": "cohere2", "num_hidden_layers": 10,
         "sliding_window": 1024, "layer_types": ["full_attention", "sliding_attention"] * 5,
     }  # fmt: skip
-    options = parse_serve_flags("--max-model-len 4096 -pp 2".split())
+    options = parse_serve_flags(["--max-model-len", "4096", "-pp", "2"])
     old = plan(load_model_config(config), options, release="0.10.2", available=GIB)
     assert old.error is not None
     assert old.error.kind == "not_supported"

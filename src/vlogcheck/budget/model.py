@@ -250,9 +250,7 @@ class ModelConfig:
     @cached_property
     def num_nextn_layers(self) -> int:
         """Multi-token-prediction modules the checkpoint carries."""
-        count = self.values.integer(
-            "num_nextn_predict_layers", "mtp_num_hidden_layers", "n_predict", "num_mtp_modules"
-        )
+        count = self.values.integer("num_nextn_predict_layers", "mtp_num_hidden_layers", "n_predict", "num_mtp_modules")
         if (count or 0) > MAX_MODULES:
             raise ModelConfigError(f"config key 'num_nextn_predict_layers' is {count}: no model has that many")
         return count or 0

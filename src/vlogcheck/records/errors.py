@@ -321,9 +321,7 @@ class ProfilingMemoryChanged(Record):
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
         """vllm-ascend from 0.18 prints unrounded GiB in the wording for bytes: a number with decimals is no byte count."""
         return {
-            name: read_gib(value.text)
-            if isinstance(value, GiB) and value.unit == 1 and "." in value.text
-            else value
+            name: read_gib(value.text) if isinstance(value, GiB) and value.unit == 1 and "." in value.text else value
             for name, value in values.items()
         }
 

@@ -39,9 +39,7 @@ class NcclVersion(Record):
     version: Word
     """NCCL release."""
 
-    templates = (
-        Template("vLLM is using nccl=={version}", versions=">=0.4.0", example="vLLM is using nccl==2.27.3"),
-    )
+    templates = (Template("vLLM is using nccl=={version}", versions=">=0.4.0", example="vLLM is using nccl==2.27.3"),)
 
 
 class RankAssignment(Record):

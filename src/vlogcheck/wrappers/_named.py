@@ -20,9 +20,7 @@ _STERN = pattern(rf"(?P<pod>{_DNS})(?:{ESC})* (?:› )?(?:{ESC})*(?P<container>{
 _RANDOM_POD = pattern(rf"{_POD}$")
 _RESET = pattern(r"\x1b\[0?m")
 _RAY = pattern(rf"\((?P<tag>[^()\r\n]{{0,120}}?\bpid=\d+[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)")
-_RAY_SERVICE = pattern(
-    rf"\((?P<tag>(?:raylet|autoscaler|gcs_server|dashboard)\b[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)"
-)
+_RAY_SERVICE = pattern(rf"\((?P<tag>(?:raylet|autoscaler|gcs_server|dashboard)\b[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)")
 _RAY_REPEATED = pattern(
     rf"\[repeated \d+x across cluster\](?: \(Ray deduplicates[^()]*(?:\([^()]*\)[^()]*)*\))?(?:{ESC})*\s*$"
 )
