@@ -1,6 +1,6 @@
 """Write a server log of any size: a start-up, then a realistic mix of access, metrics and request lines. Seeded.
 
-    python benchmarks/generate.py --size 500MB --metrics 0.003 --requests 0.10 /tmp/mixed.log
+    python benchmarks/generate.py --size 500MB --metrics 0.003 --requests 0.10 mixed.log
 
 Shares are shares of lines. The same seed and options give the same bytes.
 """
