@@ -7,12 +7,12 @@ that are not literals; what cannot be read stays text.
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from typing import TYPE_CHECKING, Any
 
 from vlogcheck._lazy import pattern
+from vlogcheck._python_values import read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,6 @@ __all__ = ["read_arguments", "read_call", "read_config", "read_keywords", "read_
 _OPEN = {"{": "}", "[": "]", "(": ")", "<": ">"}
 _CLOSE = {close: open_ for open_, close in _OPEN.items()}
 _LIMIT = 1 << 20
-_NESTING = ("(", "[", "{", ".", "+", "-", "~", "not ")
-_MOST_NESTING = 20_000
 _DEPTH = 8  # deeper nesting stays text: a hostile line must not cost more than a few passes over it
 
 
@@ -35,13 +33,11 @@ def read_literal(text: str, depth: int = 0) -> Any:
     text = text.strip()
     if len(text) > _LIMIT or depth > _DEPTH:
         return text
-    if sum(map(text.count, _NESTING)) > _MOST_NESTING:  # Python's parser may run out of stack, not only of patience
-        return _read_pairs(text, depth)
     try:
-        value = ast.literal_eval(text)
-        return value if _plain(value) else _read_pairs(text, depth)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        value = read_value(text)
+    except (ValueError, TypeError):
         return _read_pairs(text, depth)
+    return value if _plain(value) else _read_pairs(text, depth)
 
 
 def read_call(text: str, depth: int = 0) -> dict[str, Any] | None:

@@ -36,7 +36,7 @@ LogSource = Union[str, "os.PathLike[str]", bytes, IO[bytes]]
 
 
 def _open(source: LogSource) -> LogFile:
-    if isinstance(source, bytes):
+    if isinstance(source, (bytes, bytearray, memoryview)):
         return open_log(io.BytesIO(source))
     return open_log(source)  # type: ignore[arg-type]
 
@@ -206,6 +206,8 @@ class Inquiry:
         ignore: Iterable[str] = (), fail_on: Severity | str = Severity.ERROR, strict: bool = False,
         smi: Source | None = None, metrics: Source | None = None,
     ) -> None:  # fmt: skip
+        if expect is not None and not hasattr(expect, "stated"):
+            raise TypeError(f"expect is an Expectation, not {type(expect).__name__}")
         self.expect = expect
         self.checks = choose_checks(select, ignore)
         self.fail_on = Severity(fail_on)
@@ -251,12 +253,22 @@ def _read_beside(smi: Source | None, metrics: Source | None) -> list[object]:
     return found
 
 
+def _codes(given: Iterable[str]) -> list[str]:
+    """Return codes as a list; a single text holds one, or several with commas."""
+    codes = given.split(",") if isinstance(given, str) else list(given)
+    for code in codes:
+        if not isinstance(code, str):
+            raise TypeError(f"a check's code is text such as VL401, not {code!r}")
+    return codes
+
+
 def choose_checks(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> list[Check]:
     """Return the checks whose code begins with one of `select` (all when empty) and with none of `ignore`.
 
     Raises `ValueError` naming a code that no check has, or when no check is left.
     """
     checks = all_checks()
+    select, ignore = _codes(select), _codes(ignore)
     wanted = [code.strip().upper() for code in select if code.strip()]
     unwanted = [code.strip().upper() for code in ignore if code.strip()]
     for code in (*wanted, *unwanted):
@@ -276,7 +288,7 @@ def choose_checks(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> lis
 
 def read(log: LogSource | Sequence[LogSource]) -> LogFacts:
     """Read a log into its start-ups. Several sources are one log in the order given."""
-    several = isinstance(log, Sequence) and not isinstance(log, (str, bytes))
+    several = isinstance(log, Sequence) and not isinstance(log, (str, bytes, bytearray, memoryview))
     sources: list[LogSource] = list(log) if several else [log]  # type: ignore[arg-type, list-item]
     collector = Collector()
     seen: list[tuple[int, str]] = []
@@ -321,7 +333,7 @@ def facts_of(
 
 def source_name(source: LogSource) -> str:
     """Return what to call a log in messages."""
-    if isinstance(source, bytes):
+    if isinstance(source, (bytes, bytearray, memoryview)):
         return "<bytes>"
     if isinstance(source, (str, os.PathLike)):
         return "<stdin>" if source == "-" else os.fspath(source)

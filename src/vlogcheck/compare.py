@@ -143,6 +143,8 @@ def diff(
     """
     if max_loss is not None and not 0 <= max_loss <= 1:
         raise ValueError(f"max_loss is a share between 0 and 1, not {max_loss!r}")
+    if context is not None and (not isinstance(context, int) or not 0 < context < 10**15):
+        raise ValueError("context is a positive number of tokens below 10**15")
     return Diff(_side(old), _side(new), max_loss=max_loss, context=context)
 
 

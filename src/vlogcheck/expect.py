@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from vlogcheck.units import Interval, parse_size
+from vlogcheck.units import LARGEST_SIZE, Interval, parse_size
 
 __all__ = ["Expectation", "ExpectationError"]
 
@@ -19,7 +19,7 @@ def _bytes(value: Any, what: str) -> Interval | None:
         return value
     if isinstance(value, str):
         return parse_size(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_SIZE:
         return Interval.exactly(value)
     raise ExpectationError(f"{what} must be a size such as '15.4GiB' or a whole number of bytes, not {value!r}")
 
@@ -57,9 +57,9 @@ class Expectation:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e15:
-                raise ExpectationError(f"{name} must be a positive number, not {value!r}")
+                raise ExpectationError(f"{name} must be a positive number below 10**15, not {str(value)[:60]!r}")
         share = self.gpu_memory_utilization
-        if share is not None and (isinstance(share, bool) or not 0 < share <= 1):
+        if share is not None and (isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1):
             raise ExpectationError(f"gpu_memory_utilization must lie above 0 and at most 1, not {share!r}")
         if self.context is not None and self.concurrency is None and self.tokens is None:
             pass  # a context alone asks for the concurrency at that length, and judges nothing

@@ -16,7 +16,7 @@ from ._rotation import Rotation, looks_like_log
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["LogFile", "LogFileError", "LogSet", "expand_paths", "open_log"]
+__all__ = ["LogFile", "LogFileError", "LogSet", "Text", "compression_of_head", "expand_paths", "open_log"]
 
 _CHUNK = 1 << 18
 _SNIFF = 4096
@@ -159,6 +159,34 @@ class LogFile(io.RawIOBase):
         super().close()
 
 
+class Text:
+    """Turns a text that comes in pieces into UTF-8, whatever of UTF-8 and UTF-16 its beginning shows it to be."""
+
+    def __init__(self) -> None:
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._begun = False
+
+    def utf8(self, data: bytes) -> bytes:
+        """Return the next piece as UTF-8. The first one must hold the byte order mark, where there is one."""
+        if not self._begun and data:
+            self._begun = True
+            encoding, mark = _encoding(data)
+            data = data[mark:]
+            if encoding != "utf-8":
+                self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        return data if self._decoder is None else self._decoder.decode(data).encode("utf-8", "replace")
+
+
+def compression_of_head(head: bytes) -> str | None:
+    """Return how a file is compressed that begins so, or None where it is not."""
+    if head[:1] not in (b"\x1f", b"\x28", b"\xfd", b"B"):  # how the magic of gzip, zstd, xz, bzip2 begins
+        return None
+    from ._inflate import compression_of
+
+    found = compression_of(head)
+    return found[0] if found else None
+
+
 def _encoding(head: bytes) -> tuple[str, int]:
     """Return the encoding a text begins in, and the length of its byte order mark."""
     if head.startswith(codecs.BOM_UTF8):
@@ -201,6 +229,8 @@ def open_log(path: str | os.PathLike[str] | BinaryIO) -> LogFile:
 
     """
     if not isinstance(path, (str, os.PathLike)):
+        if not hasattr(path, "read"):
+            raise TypeError(f"a log is a path, bytes or an open binary file, not {type(path).__name__}")
         return LogFile(path, str(getattr(path, "name", "<log>")), close=False)
     name = os.fspath(path)
     if name == "-":

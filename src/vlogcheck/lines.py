@@ -202,9 +202,11 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 
 def _unescape(text: str) -> str:
     """Undo JSON's escapes in a document that was cut and so is no JSON any more (a notebook's output, say)."""
-    return re.sub(
+    plain = re.sub(
         r"\\(?:u([0-9a-fA-F]{4})|(.))", lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[0]), text
     )
+    # Two escapes may be the halves of one character; half of one alone no later step could encode.
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _structured(number: int, text: str, unwrapped: Unwrapped, cut: bool) -> LogLine:

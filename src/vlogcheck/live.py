@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from vlogcheck.api import Inquiry, Report, facts_of
 from vlogcheck.expect import Expectation
+from vlogcheck.files import LogFileError, Text, compression_of_head
 from vlogcheck.records import (
     AutoFitImpossible,
     DeviceBlocks,
@@ -103,6 +104,7 @@ class Watcher:
         self._clock = clock
         self._began = clock()
         self._parser = Parser()
+        self._text = Text()
         self._lines = 0
         self._phases: WeakKeyDictionary[Startup, int] = WeakKeyDictionary()
         self._fed = self._began
@@ -111,7 +113,7 @@ class Watcher:
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes; return what there is to tell. Sets `report` when the verdict is known."""
         self._fed = self._clock()
-        return self._take(self._parser.feed(data))
+        return self._take(self._parser.feed(self._text.utf8(data)))
 
     def idle(self) -> None:
         """Say that nothing came for a moment: a failure that was announced is judged once its error does not come."""
@@ -124,7 +126,7 @@ class Watcher:
         """Say that the bytes that follow come from a new file: the old one was rotated away or truncated."""
         events = self._take(self._parser.close())
         self._lines += self._parser.lines
-        self._parser = Parser()
+        self._parser, self._text = Parser(), Text()
         return events
 
     def close(self, stopped: str | None = None) -> Report:
@@ -341,6 +343,8 @@ class Tail:
         self.path = path
         self._file: IO[bytes] | None = None
         self._identity: tuple[int, int] | None = None
+        self._regular = True
+        self._begun = False
 
     def __iter__(self) -> Iterator[bytes | None]:
         try:
@@ -362,20 +366,32 @@ class Tail:
                 self._file.close()
                 self._file = None
                 return None
-            if there.st_size < self._file.tell():
+            if self._regular and there.st_size < self._file.tell():
                 self._file.seek(0)
                 return None
         return b""
 
     def _open(self) -> bool:
         try:
-            self._file = open(self.path, "rb", buffering=0)  # noqa: SIM115  (closed when iteration ends)
+            # A pipe that nobody writes to yet must not hold up the time-out.
+            self._file = open(self.path, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115  (closed at the end)
         except FileNotFoundError:
             return False
         there = os.fstat(self._file.fileno())
         self._identity = (there.st_dev, there.st_ino)
+        self._regular = stat.S_ISREG(there.st_mode)
+        self._begun = False
         return True
 
     def _read(self) -> bytes:
         assert self._file is not None
-        return self._file.read(1 << 16) or b""
+        data = self._file.read(1 << 16) or b""
+        if data and not self._begun:
+            self._begun = True
+            if (packed := compression_of_head(data)) is not None:
+                raise LogFileError(f"{self.path}: is compressed ({packed}): only plain text can be followed")
+        return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -36,19 +36,32 @@ class Summary(NamedTuple):
         return self._asdict()
 
 
+_MOST_JOBS = 61
+"""Processes at once: as many as every system can wait for."""
 _INQUIRY: Any = None
 
 
 def _begin(arguments: dict[str, Any]) -> None:
     """Prepare a worker process: what is asked is made once."""
     global _INQUIRY
+    import signal
+
     from vlogcheck.api import Inquiry
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends its workers
     _INQUIRY = Inquiry(**arguments)
 
 
 def _one(paths: tuple[str, ...]) -> Summary:
     return summarise(paths, _INQUIRY)
+
+
+def _name(paths: Sequence[str]) -> str:
+    return paths[0] if len(paths) == 1 else f"{paths[-1]} (+{len(paths) - 1})"
+
+
+def _failed(paths: Sequence[str], why: str) -> Summary:
+    return Summary(_name(paths), "error", 2, None, None, None, None, None, None, None, None, why)
 
 
 def summarise(paths: Sequence[str], inquiry: Any) -> Summary:
@@ -57,11 +70,11 @@ def summarise(paths: Sequence[str], inquiry: Any) -> Summary:
     from vlogcheck.context import ConcurrencyCeiling
     from vlogcheck.registry import Missing
 
-    name = paths[0] if len(paths) == 1 else f"{paths[-1]} (+{len(paths) - 1})"
+    name = _name(paths)
     try:
         report = inquiry.report(read(list(paths)))
     except OSError as error:
-        return Summary(name, "error", 2, None, None, None, None, None, None, None, None, str(error))
+        return _failed(paths, str(error))
     context = report.contexts[-1] if report.contexts else None
     ceiling = None
     if context is not None:
@@ -84,21 +97,39 @@ def check_many(
     logs: Iterable[Sequence[str]], arguments: dict[str, Any], *, jobs: int | None = None,
     on_done: Callable[[Summary], None] | None = None,
 ) -> Iterator[Summary]:  # fmt: skip
-    """Yield a summary for each log, in the order given. `arguments` are those of `Inquiry`; `jobs` defaults to the cores."""
-    work = [tuple(paths) for paths in logs]
-    count = min(jobs or os.cpu_count() or 1, len(work))
-    if count <= 1:
-        from vlogcheck.api import Inquiry
+    """Yield a summary for each log, in the order given. `arguments` are those of `Inquiry`; `jobs` defaults to the cores.
 
-        inquiry = Inquiry(**arguments)
-        results: Iterable[Summary] = (summarise(paths, inquiry) for paths in work)
-        yield from _told(results, on_done)
-        return
+    Raises what `Inquiry` raises. Where a worker process dies (out of memory, say), the logs that are left are errors.
+    """
+    from vlogcheck.api import Inquiry
+
+    work = [tuple(paths) for paths in logs]
+    count = min(jobs or os.cpu_count() or 1, len(work), _MOST_JOBS)
+    inquiry = Inquiry(**arguments)  # what is wrong with the arguments is said here, not by every worker
+    if count <= 1:
+        yield from _told((summarise(paths, inquiry) for paths in work), on_done)
+    else:
+        yield from _told(_spread(work, arguments, count), on_done)
+
+
+def _spread(work: list[tuple[str, ...]], arguments: dict[str, Any], count: int) -> Iterator[Summary]:
+    """Share the logs out among processes."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     # Workers are started afresh, not forked: a library must not copy its caller's threads and files.
-    with get_context("spawn").Pool(count, _begin, (arguments,)) as pool:
-        yield from _told(pool.imap(_one, work, chunksize=max(1, min(16, len(work) // (8 * count)))), on_done)
+    pool = ProcessPoolExecutor(count, get_context("spawn"), _begin, (arguments,))
+    done = 0
+    try:
+        for summary in pool.map(_one, work, chunksize=max(1, min(16, len(work) // (8 * count)))):
+            done += 1
+            yield summary
+    except BrokenProcessPool:
+        for paths in work[done:]:
+            yield _failed(paths, "not checked: a worker process died, out of memory perhaps (fewer --jobs)")
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _told(results: Iterable[Summary], on_done: Callable[[Summary], None] | None) -> Iterator[Summary]:

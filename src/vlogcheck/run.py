@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import select
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from vlogcheck.api import Inquiry, Report
 from vlogcheck.live import POLL_SECONDS, Event, Tail, Watcher
@@ -53,7 +54,9 @@ def run(
     With `keep`, the server writes to that file and is left running after a pass. `on_bytes` gets the output as it comes,
     `on_report` the report the moment it is known.
     """
-    with _server(command, keep) as (process, output):
+    with _server(command, keep) as (process, output), ExitStack() as unwatched:
+        # Whatever stops this program (a full disk under its output, say): no server is left behind that nobody watches.
+        unwatched.callback(_stop, process, iter(()), grace, None)
         watcher = Watcher(inquiry, name=" ".join(command)[:200], until=until)
         with _signals_to(process):
             report = _watch(process, output, watcher, timeout, on_event, on_bytes)
@@ -62,13 +65,16 @@ def run(
             if report.verdict != "pass":
                 if process.poll() is None:
                     _stop(process, output, grace, on_bytes)
+                unwatched.pop_all()
                 return RunResult(report, report.exit_code, process.pid, kept=False)
             if keep is not None and process.poll() is None:
+                unwatched.pop_all()
                 return RunResult(report, 0, process.pid, kept=True)
             for data in output:
                 if data and on_bytes is not None:
                     on_bytes(data)
             status = process.wait()
+        unwatched.pop_all()
         return RunResult(report, 128 - status if status < 0 else status, process.pid, kept=False)
 
 
@@ -77,7 +83,7 @@ def _server(
     command: Sequence[str], keep: Path | None
 ) -> Iterator[tuple[subprocess.Popen[bytes], Iterator[bytes | None]]]:
     """Start the server; give the process and its output as it comes (b"" when there is nothing for a moment)."""
-    target = open(keep, "ab") if keep is not None else None  # noqa: SIM115  (closed below)
+    target = _log_file(keep) if keep is not None else None
     try:
         process = subprocess.Popen(
             list(command), stdin=subprocess.DEVNULL, stdout=target or subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -93,6 +99,18 @@ def _server(
     finally:
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _log_file(path: Path) -> IO[bytes]:
+    """Open the file the server's output goes to. Raises `StartError` where it cannot be read back from there."""
+    try:
+        target = open(path, "ab")  # noqa: SIM115  (closed by the caller)
+    except OSError as error:
+        raise StartError(error.errno, f"cannot write {path}: {error.strerror or error}") from None
+    if not stat.S_ISREG(os.fstat(target.fileno()).st_mode):
+        target.close()
+        raise StartError(f"cannot keep a log in {path}: no regular file")
+    return target
 
 
 def _from_pipe(process: subprocess.Popen[bytes]) -> Iterator[bytes | None]:

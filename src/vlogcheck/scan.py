@@ -86,7 +86,14 @@ class Parser:
         self._closed = False
 
     def feed(self, data: bytes) -> list[Record]:
-        """Take the next bytes of the log; return the records they complete. Never raises for any content."""
+        """Take the next bytes of the log; return the records they complete. Never raises for any content.
+
+        Raises `ValueError` after `close` and `TypeError` for what is no bytes.
+        """
+        if self._closed:
+            raise ValueError("the parser is closed: begin another log with a new one")
+        if not isinstance(data, bytes):
+            data = bytes(memoryview(data))
         for start in range(0, len(data), BLOCK) if len(data) > BLOCK else (0,):
             self._feed(data[start : start + BLOCK])
         return self._taken()

@@ -13,6 +13,7 @@ from vlogcheck._lazy import pattern
 
 __all__ = [
     "GIB",
+    "LARGEST_SIZE",
     "MIB",
     "GiB",
     "Interval",
@@ -44,7 +45,10 @@ _UNITS = {
     "tib": 1 << 40,
     "tb": 10**12,
 }
-_SIZE = pattern(r"\s*([+-]?)(\d[\d,_]*)(?:\.(\d+))?\s*([A-Za-z]*)\s*")
+LARGEST_SIZE = 1 << 62
+"""Bytes from which on a size is no size."""
+_LONGEST_SIZE = 60
+_SIZE = pattern(r"\s*([+-]?)([0-9][0-9,_]*)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*")
 _DECIMAL = pattern(r"([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 
 
@@ -184,18 +188,21 @@ def parse_size(text: str, *, signed: bool = False) -> Interval:
     letters are binary (`4G` is 4 GiB) as in `docker` and `nvidia-smi`. A negative size is an error
     unless `signed`. Raises `SizeError` with a message for people.
     """
-    match = _SIZE.fullmatch(text)
+    match = _SIZE.fullmatch(text) if len(text) <= _LONGEST_SIZE else None
+    shown = repr(text if len(text) <= _LONGEST_SIZE else f"{text[:_LONGEST_SIZE]}…")
     if match is None or match[4].lower() not in _UNITS:
-        raise SizeError(f"{text!r} is not a size: give a number with B, KiB, MiB, GiB, TiB, KB, MB, GB or TB")
+        raise SizeError(f"{shown} is not a size: give a number with B, KiB, MiB, GiB, TiB, KB, MB, GB or TB")
     negative = match[1] == "-"
     if negative and not signed:
-        raise SizeError(f"{text!r} is negative: a size is at least 0")
+        raise SizeError(f"{shown} is negative: a size is at least 0")
     unit = _UNITS[match[4].lower()]
     whole = match[2].replace(",", "").replace("_", "")
+    if int(whole) * unit >= LARGEST_SIZE:
+        raise SizeError(f"{shown} is more than any memory holds")
     if match[3] is None:
         return Interval.exactly(-int(whole) * unit if negative else int(whole) * unit)
     if unit == 1:
-        raise SizeError(f"{text!r} is not a size: bytes are whole (say GiB if you mean it)")
+        raise SizeError(f"{shown} is not a size: bytes are whole (say GiB if you mean it)")
     return decimal_interval(f"{'-' if negative else ''}{whole}.{match[3]}", unit)
 
 

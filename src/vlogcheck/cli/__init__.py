@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -91,6 +92,14 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(finish(_execute(arguments)))
 
 
+def _told(error: OSError | ValueError) -> str:
+    """Return an error's text without Python's own decoration."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    where = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else None
+    return f"{where}: {error.strerror}" if where is not None else error.strerror
+
+
 def _execute(arguments: list[str] | None) -> int:
     """Run the command; return its exit status."""
     try:
@@ -108,7 +117,7 @@ def _execute(arguments: list[str] | None) -> int:
     except BrokenPipeError:  # the reader (head, less) left, and there is no verdict to tell
         return 0
     except (OSError, ValueError) as error:
-        put(f"vlogcheck: {str(error)[:_LONGEST_MESSAGE]}", err=True)
+        put(f"vlogcheck: {_told(error)[:_LONGEST_MESSAGE]}", err=True)
         return USAGE_ERROR
     except MemoryError:
         put("vlogcheck: not enough memory", err=True)
