@@ -116,16 +116,18 @@ def _log_file(path: Path) -> IO[bytes]:
 def _from_pipe(process: subprocess.Popen[bytes]) -> Iterator[bytes | None]:
     assert process.stdout is not None
     number = process.stdout.fileno()
+    ended = False
     while True:
-        ready, _, _ = select.select([number], [], [], POLL_SECONDS)
+        ready, _, _ = select.select([number], [], [], 0 if ended else POLL_SECONDS)
         if ready:
             data = os.read(number, 1 << 16)
             if not data:
                 return
             yield data
-        elif process.poll() is not None:
+        elif ended:
             return  # a child that outlived the server may still hold the pipe: nothing more is waited for
         else:
+            ended = process.poll() is not None  # look once more after the end: the last lines may just have come
             yield b""
 
 
