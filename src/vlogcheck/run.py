@@ -180,7 +180,7 @@ def _stop(
     for data in output:
         if data and on_bytes is not None:
             on_bytes(data)
-        if process.poll() is not None or time.monotonic() >= deadline:
+        if time.monotonic() >= deadline:  # the output itself ends with the server
             break
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
