@@ -13,11 +13,14 @@ def no_startup_found(log: LogFacts) -> Iterator[Finding]:
     """Flag a log in which nothing identifies vLLM."""
     if log.startups:
         return
+    lines = f"{log.lines:,} line{'s' if log.lines != 1 else ''}"
     yield Finding(
         "this is not a vLLM log, or it begins after the start-up" if log.lines else "the log is empty",
         line=1 if log.lines else None,
         expected="vLLM's banner, weight report or KV cache lines",
-        observed=f"{log.lines:,} line{'s' if log.lines != 1 else ''} without any of them",
-        remedy="give the server's own output from its first line on, both stdout and stderr"
-        " (VLLM_LOGGING_LEVEL=INFO or lower)",
+        observed=f"{lines} without any of them",
+        remedy=f"none of these {lines} is the start-up's: give what the server printed before them too, from its banner"
+        " ('Initializing a V1 LLM engine …') on, both stdout and stderr (VLLM_LOGGING_LEVEL=INFO or lower)"
+        if log.lines
+        else "0 lines: start the server with both stdout and stderr in this file (VLLM_LOGGING_LEVEL=INFO or lower)",
     )

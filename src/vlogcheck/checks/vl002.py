@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from vlogcheck._clock import between, duration
 from vlogcheck.context import Context
 from vlogcheck.failures import Outcome
-from vlogcheck.records import SharedMemoryWait
+from vlogcheck.records import SharedMemoryWait, WeightsLoaded
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.startup import PHASES, Startup
 
 _LAST = PHASES[-2]
+_PATIENCE = 600
+"""Seconds vLLM waits for an engine's processes by default."""
 
 
 @check("the start-up never came to its end", Severity.WARNING)
@@ -39,17 +41,13 @@ def never_ready(startup: Startup, outcome: Outcome, context: Context) -> Iterato
             "nothing, if it was meant; a health check or a systemd limit that gives up too early needs a longer"
             " patience"
         )
-        if took is not None:
-            remedy += f" than {duration(took)}"
+        remedy += f" than {duration(took)}" if took is not None else f" than it had at line {stop.line}"
     elif startup.phase == _LAST:
         message = "the engine is initialised, but the log never says that the server is ready"
-        remedy = "add the rest of the log, and the stream the web server writes to (uvicorn writes to stderr)"
+        remedy = f"add what follows line {startup.last_line}, and the stream the web server writes to (uvicorn writes to stderr)"
     else:
         message = f"the log stops while {startup.phase}, and the server was not ready"
-        remedy = (
-            "wait if it is still starting; if the process is gone it was killed without a word: look for the kernel's"
-        )
-        remedy += " (dmesg | grep -i 'out of memory'), since loading takes as much host memory as the weights"
+        remedy = _remedy(startup, took)
     yield Finding(
         message,
         line=stop.line if stop is not None else startup.last_line,
@@ -58,4 +56,18 @@ def never_ready(startup: Startup, outcome: Outcome, context: Context) -> Iterato
         remedy=remedy,
         explanation="; ".join(explanation),
         severity=Severity.NOTE if startup.phase == _LAST else None,
+    )
+
+
+def _remedy(startup: Startup, took: float | None) -> str:
+    """Return how long to wait, and what to look for where the process is gone."""
+    # Twice what it has taken so far, at least as long as vLLM itself waits for an engine (VLLM_ENGINE_READY_TIMEOUT_S: 600 s).
+    minutes = -(-int(max(2 * (took or 0), _PATIENCE)) // 60)
+    weights = sum(record.gib for record in startup.all(WeightsLoaded))
+    so_far = f" ({duration(took)} so far)" if took is not None else ""
+    return (
+        f"if it is still starting{so_far}, watch it with `vlogcheck --follow --timeout {minutes}m`: nothing follows line"
+        f" {startup.last_line} yet; if the process is gone it was killed without a word: look for the kernel's (dmesg |"
+        " grep -i 'out of memory'), since loading takes as much host memory as the weights"
+        + (f" ({weights:.2f} GiB here)" if weights else "")
     )

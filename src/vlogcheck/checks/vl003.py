@@ -18,7 +18,8 @@ def log_damaged(log: LogFacts) -> Iterator[Finding]:
             line=log.lines or None,
             expected="a file that can be read to its end",
             observed=f"{log.lines:,} line{'s' if log.lines != 1 else ''} until there",
-            remedy="copy the file again; if it is still being written, read it uncompressed",
+            remedy=f"copy the file again and see that it goes on after line {log.lines:,}; if it is still being written, read it"
+            " uncompressed",
             severity=Severity.WARNING,
         )
     waiting = [s for s in log.startups if not s.usable and failure_of(s) is None]

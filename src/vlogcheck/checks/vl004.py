@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vlogcheck._clock import between, duration
 from vlogcheck.context import LogFacts
 from vlogcheck.failures import failure_of, reason, stop_of
 from vlogcheck.registry import Finding, Severity, check
@@ -34,12 +35,20 @@ def restart_loop(log: LogFacts) -> Iterator[Finding]:
             line=failed[-1].first_line,
             expected="a start-up that comes to its end",
             observed="; ".join(shown),
-            remedy="change an option before the next round: the numbers were the same each time"
+            remedy=f"stop the loop: the numbers were the same each time in {len(failed)} rounds{_pace(failed)}, so round"
+            f" {len(failed) + 1} will fail too until an option changes (the findings on lines {failed[-1].first_line} to"
+            f" {failed[-1].last_line} say which)"
             if same
-            else "the numbers changed from round to round: if memory is being given back, a pause between the rounds"
-            " is enough",
+            else f"the numbers changed over {len(failed)} rounds{_pace(failed)}: if memory is being given back, a longer pause"
+            " between the rounds is enough",
             severity=Severity.ERROR if stated > 1 else None,
         )
+
+
+def _pace(failed: list[Startup]) -> str:
+    """Return how long the loop takes for a round, from the first start to the last."""
+    took = between(failed[0].records[:1], failed[-1].records[:1]) if all(s.records for s in failed) else None
+    return f", one every {duration(took / (len(failed) - 1))}" if took else ""
 
 
 def servers(log: LogFacts) -> list[list[Startup]]:

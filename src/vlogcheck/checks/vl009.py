@@ -26,6 +26,7 @@ def figures_not_recognised(log: LogFacts) -> Iterator[Finding]:
         line=found[0][0],
         expected="every figure of the ledger read",
         observed=found[0][1].strip()[:120],
-        remedy=f"see all {len(found)} with `vlogcheck parse --unrecognised`; a wording of vLLM among them is worth"
-        " a report",
+        remedy=f"see {'all ' + str(len(found)) + ' from ' if several else ''}line {found[0][0]}{' on' if several else ''} with"
+        " `vlogcheck parse --unrecognised`, and add the figure to the ledger by hand; a wording of vLLM among them is worth a"
+        " report",
     )

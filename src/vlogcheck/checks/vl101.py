@@ -61,11 +61,15 @@ def _full(worker: object) -> bool:
 
 
 def _grown(record: FreeMemoryGrew | ProfilingMemoryChanged, startup: Startup) -> Finding:
+    still = f"stands still (twice the same at line {record.line}'s time or later)"
     if isinstance(record, FreeMemoryGrew):
+        still = f"stands at {gib(record.current_free_gib * GIB)} or more"
         grown = f"{signed_gib(record.grew_gib * GIB)} came back"
     elif record.initial_free_gib is not None and record.current_free_gib is not None:
+        still = f"stands at {gib(record.current_free_gib * GIB)} or more"
         grown = f"{signed_gib((record.current_free_gib - record.initial_free_gib) * GIB)} came back"
     elif record.initial_used_gib is not None and record.current_used_gib is not None:
+        still = f"stands still with {gib(record.current_used_gib * GIB)} or less in use"
         grown = f"{signed_gib((record.initial_used_gib - record.current_used_gib) * GIB)} came back"
     else:
         grown = "memory came back"
@@ -74,8 +78,8 @@ def _grown(record: FreeMemoryGrew | ProfilingMemoryChanged, startup: Startup) ->
         line=record.line,
         expected="free memory that only this process changes between the two readings",
         observed=grown,
-        remedy="another process was ending: start again once the card's free memory stands still (two equal readings of"
-        " nvidia-smi or rocm-smi 30 seconds apart), and start servers on one card one after the other",
+        remedy=f"another process was ending: start again once the card's free memory {still} in two readings of nvidia-smi or"
+        " rocm-smi 30 seconds apart, and start servers on one card one after the other",
         explanation="memory just released by another process",
         fix={},
         severity=Severity.NOTE if startup.usable else None,

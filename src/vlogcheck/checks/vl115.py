@@ -44,14 +44,15 @@ def memory_quota(workers: DeviceWorkers, failed: OutOfMemory | None, occupancy: 
     tried = failed.tried_gib if failed is not None else None
     free = failed.free_gib if failed is not None else None
     if failed is not None and tried is not None and free is not None and tried.bytes.hi < free.bytes.lo:
+        remedy, fix = _limit(failed)
         yield Finding(
             f"{gib(tried.bytes.mid)} were refused although {gib(free.bytes.mid)} of the card are free",
             line=failed.line,
             expected="an allocation smaller than what is free succeeds",
             observed=f"{gib(tried.bytes.mid)} asked for, {gib(free.bytes.mid)} free",
-            remedy="look for a limit on the process (HAMi or MIG slice, a container's quota, torch's memory fraction):"
-            " the utilization counts the whole card and does not know it",
+            remedy=remedy,
             explanation="a quota on the process, not the card's memory, ended it",
+            fix=fix,
         )
     slices = [card for card in occupancy.cards if card.slice is not None] if occupancy is not None else []
     if slices and totals and not any(card.total.overlaps(total) for card in slices for total, _ in totals):
@@ -61,8 +62,26 @@ def memory_quota(workers: DeviceWorkers, failed: OutOfMemory | None, occupancy: 
             line=totals[0][1].ledger["total"].line,
             expected=f"a total of {gib(slices[0].total.mid)} (slice {slices[0].slice})",
             observed=f"{gib(total.mid)} in the log",
-            remedy="run the server on a slice by its UUID (CUDA_VISIBLE_DEVICES=MIG-…): the total is then the slice's",
+            remedy="run the server on a slice by its UUID (CUDA_VISIBLE_DEVICES=MIG-…): the total is then the slice's"
+            f" {gib(slices[0].total.mid)}",
         )
+
+
+def _limit(failed: OutOfMemory) -> tuple[str, dict[str, int | float | str]]:
+    """Return where the limit lies that refused an allocation, and the utilization that stays below it."""
+    assert failed.tried_gib is not None
+    assert failed.free_gib is not None
+    what = "a limit on the process (HAMi or MIG slice, a container's quota, torch's memory fraction)"
+    held: float | None = failed.process_gib
+    if held is None and failed.total_gib is not None:
+        held = failed.total_gib - failed.free_gib
+    if held is None or failed.total_gib is None or held <= 0:
+        return f"look for {what} below {failed.free_gib:.2f} GiB: the utilization counts the whole card", {}
+    fits = floor_hundredths(Fraction(str(held)) / Fraction(str(failed.total_gib)))
+    return (
+        f"look for {what} between {held:.2f} and {held + failed.tried_gib:.2f} GiB: the utilization counts the whole card and"
+        f" does not know it; --gpu-memory-utilization {fits:g} keeps within what the process had"
+    ), {"gpu_memory_utilization": fits}
 
 
 def _over_the_total(totals: list[tuple[Interval, Worker]]) -> Finding | None:

@@ -48,12 +48,13 @@ def others_charged(workers: DeviceWorkers, context: Context) -> Iterator[Finding
     if not context.expectation.shared_card:
         raise Missing("the log does not print what others hold: give --shared-card where they do")
     worker = charged[0]
-    line = worker.ledger["kv_cache"].line or worker.ledger["weights"].line
+    line, weights = worker.ledger["kv_cache"].line or worker.ledger["weights"].line, worker.ledger["weights"].interval
     yield Finding(
         "in this release the memory of other processes on the card is subtracted from this server's KV cache",
         line=line,
         expected="a share of the card for this server alone",
         observed=f"vLLM {context.startup.version}: everything in use on the card is charged",
-        remedy="--gpu-memory-utilization must be (what the others hold + what this server needs) ÷ total, or upgrade to"
-        " 0.9.1, which only charges what this server takes",
+        remedy="--gpu-memory-utilization must be (what the others hold + what this server needs) ÷ total"
+        + (f" (weights of {gib(weights.mid)} and the KV cache)" if weights is not None else "")
+        + ", or upgrade to 0.9.1, which only charges what this server takes",
     )

@@ -63,8 +63,8 @@ def _graphs(workers: DeviceWorkers) -> Finding | None:
             line=worker.ledger["graphs"].line,
             expected="graphs that take memory",
             observed=f"{gib(taken.mid)} between two readings of free memory",
-            remedy="real output, no fault of the log: count the graphs by another start on a quiet card; what came back"
-            " (another process, torch's cache) hid what they took",
+            remedy=f"real output, no fault of the log: {gib(-taken.mid)} and what the graphs took came back meanwhile (another"
+            " process, torch's cache); count the graphs by another start on a card where nothing else ends meanwhile",
             severity=Severity.NOTE,
         )
     return None

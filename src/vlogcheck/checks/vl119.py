@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
-from vlogcheck.checks._memory import DeviceWorkers, args_line, release_of
+from vlogcheck.checks._memory import DeviceWorkers, args_line, floor_hundredths, gib, kept, release_of
 from vlogcheck.context import Context
 from vlogcheck.deployment import stated
 from vlogcheck.failures import Outcome
@@ -21,7 +22,9 @@ def unseen_by_profile(outcome: Outcome, workers: DeviceWorkers | None, context: 
     startup = context.startup
     if startup.version is None or workers is None:
         raise Missing("the release is not known, or the log prints no rank's memory")
-    found = [item for item in (_lora(context), _drafter(context), _sleep(context, workers)) if item is not None]
+    found = [
+        item for item in (_lora(context, workers), _drafter(context), _sleep(context, workers)) if item is not None
+    ]
     if not found:
         return
     failed = outcome.failure is not None and outcome.failure.kind == "oom"
@@ -43,7 +46,7 @@ def _is_v0(context: Context) -> bool:
     return release.before("0.11.0") and (generation == "V0" or (generation != "V1" and release.before("0.8.0")))
 
 
-def _lora(context: Context) -> tuple[str, str, str] | None:
+def _lora(context: Context, workers: DeviceWorkers) -> tuple[str, str, str] | None:
     if stated(context.startup, "enable_lora") is not True or not _is_v0(context):
         return None
     slots, rank = (stated(context.startup, name) for name in ("max_loras", "max_lora_rank"))
@@ -51,10 +54,25 @@ def _lora(context: Context) -> tuple[str, str, str] | None:
     rank = rank if isinstance(rank, int) else 16
     size = _lora_bytes(context, slots, rank)
     of = f" (about {format_gib(size)} per rank)" if size else ""
+    remedy = f"--max-loras {max(slots // 2, 1)} or --max-lora-rank {max(rank // 2, 1)} halves them"
+    ledger = workers[0].ledger
+    total, requested, margin = ledger["total"].interval, ledger["requested"].interval, kept(ledger)
+    if size and total is not None and margin is not None:
+        if (
+            requested is not None
+            and ledger["requested"].status != "assumed"
+            and total.lo - requested.hi >= size + margin
+        ):
+            return None  # as much is left outside the request, and the reserve besides
+        fits = floor_hundredths(Fraction(total.lo - size - margin, total.hi))
+        if fits > 0:
+            remedy = f"--gpu-memory-utilization {fits:g} leaves room for them and {gib(margin)} in reserve; or {remedy}"
+    elif size:
+        remedy = f"lower --gpu-memory-utilization by {format_gib(size)} ÷ the card's memory; or {remedy}"
     return (
         f"the buffers of {slots} LoRA adapters of rank {rank}{of}",
         "(V0) makes them after the profile run",
-        "lower --gpu-memory-utilization by their share of the card, --max-loras or --max-lora-rank; V1 counts them",
+        f"{remedy}; V1 counts them",
     )
 
 

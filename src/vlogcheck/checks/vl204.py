@@ -27,14 +27,17 @@ def weights_missing(workers: DeviceWorkers, startup: Startup, checkpoint: Checkp
     if seen.lo > 0 and (on_disk is None or max(s.hi for s, _ in known) * tp * pp * 4 >= on_disk.lo):
         return
     due = f"the checkpoint's {format_gib(on_disk.mid)} over {tp * pp} ranks" if on_disk else "the model's weights"
+    ranks = tp * pp
+    cards = f"its {ranks} cards" if ranks > 1 else "its 1 card"
     gap = on_disk.mid // (tp * pp) - seen.mid if on_disk else None
     yield Finding(
         f"a rank reports {format_gib(seen.mid)} of weights{workers.where(worker, lambda w: 'weights' in w.ledger)}",
         line=worker.ledger["weights"].line,
         expected=due,
         observed=worker.ledger["weights"].text(),
-        remedy="the model is not on the device that was measured: pin the server to its cards (CUDA_VISIBLE_DEVICES) or"
-        " upgrade (before 0.7.3 another device than the model's could be measured)."
+        remedy=f"the model is not on the device that was measured: pin the server to {cards}"
+        f" (CUDA_VISIBLE_DEVICES={','.join(map(str, range(min(ranks, 8))))}) or upgrade (before 0.7.3 another device than the"
+        " model's could be measured)."
         + (
             f" Until then lower the KV cache by {format_gib(gap)} per rank"
             if gap

@@ -145,10 +145,10 @@ def _explained(context: Context, plan: ExpectedEngine | None, told: Interval, se
     case = case_of(plan) if plan is not None else None
     if case is not None:
         found = diagnose_stated_bytes(case, told)
-        if found.candidates:
+        if found.readings:
             return found.text
     tp, pp = _parallel(context.startup)
-    rank = diagnose_ratio(told, seen, Parallel(tp, pp)).candidates
+    rank = diagnose_ratio(told, seen, Parallel(tp, pp)).readings
     share = tp * pp
-    whole = diagnose_ratio((Fraction(told.lo, share), Fraction(told.hi, share)), seen).candidates if share > 1 else ()
+    whole = diagnose_ratio((Fraction(told.lo, share), Fraction(told.hi, share)), seen).readings if share > 1 else ()
     return alternating(rank, whole).text

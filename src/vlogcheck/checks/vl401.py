@@ -26,7 +26,7 @@ def concurrency_below_expected(
         return
     narrow = ceiling.hi - ceiling.lo <= Fraction(1, 50)  # the rounding of one printed figure
     most = (ceiling.lo + ceiling.hi) / 2 if narrow else ceiling.hi
-    missing = wanted - float(most)
+    basis = "max_num_seqs" if ceiling.capped else ceiling.basis
     remedies = []
     fix: dict[str, int | float | str] = {}
     if ceiling.max_num_seqs is not None and ceiling.max_num_seqs * ceiling.engines < wanted:
@@ -40,14 +40,19 @@ def concurrency_below_expected(
         remedies += ways
         fix.update(more)
     yield Finding(
-        f"{missing:,.2f} of {wanted:,g} expected requests of {ceiling.context:,} tokens do not fit",
+        f"{_plain(most)} of {wanted:,g} expected requests of {ceiling.context:,} tokens fit at once",
         line=ceiling.line,
         expected=f"at least {wanted:g} requests of {ceiling.context:,} tokens at once",
-        observed=f"{float(most):,.2f} at most ({ceiling.basis})",
+        observed=f"{_plain(most)} at most: {basis}",
         remedy="; ".join(remedies) or f"promise {int(ceiling.lo)} requests of {ceiling.context:,} tokens",
         explanation=_why(context, ceiling, wanted),
         fix=fix,
     )
+
+
+def _plain(requests: Fraction) -> str:
+    """Return a number of requests with two decimals, without them where it is whole."""
+    return f"{int(requests):,}" if requests.denominator == 1 else f"{float(requests):,.2f}"
 
 
 def _why(context: Context, ceiling: ConcurrencyCeiling, wanted: float) -> str:

@@ -26,7 +26,10 @@ def preemptions(runtime: RunTime | None, preempted: Preempted | None, context: C
         return
     fix: dict[str, int | float | str] = {}
     peak = (runtime.peak_full or runtime.peak_usage) if runtime is not None else None
-    remedy = "lower --max-num-seqs to what fits at the length that is really used, or give the KV cache more memory"
+    remedy = (
+        "lower --max-num-seqs to what fits at the length that is really used (one running request less for each of the"
+        f" {count:,} preempted at the same time), or give the KV cache more memory"
+    )
     observed = f"{count:,} preemption{'s' if count != 1 else ''}, the first on line {line}"
     if peak is not None and peak.running > 1:
         average = average_tokens(context, peak.running, peak.usage)

@@ -71,11 +71,12 @@ def _bounds(term: Term) -> tuple[Fraction, Fraction]:
 def _remedy(what: str, least: Fraction, engine: EngineLedger, context: Context) -> str:
     length = engine.ledger["max_model_len"].interval
     advice = "check that the page is of the server that wrote this log (same start, same engine)"
+    smaller = f"{advice}; until then plan with the smaller figure, {float(least):,.10g} {what}"
     if length is None:
-        return f"{advice}; until then plan with the smaller figure"
+        return smaller
     requests = least / length.lo if "tokens" in what else least if "requests" in what else None
     if requests is None:
-        return f"{advice}; until then plan with the smaller figure"
+        return smaller
     text = f"{advice}; if it is, plan with the smaller figure: {float(requests):.2f} requests of {length.lo:,} tokens"
     if requests < 1:
         fits = int(requests * length.lo)

@@ -44,7 +44,10 @@ def waiting_below_ceiling(page: MetricsPage, ceiling: ConcurrencyCeiling, contex
 def _limit(running: int, usage: float | None, average: int | None, ceiling: ConcurrencyCeiling) -> tuple[str, str]:
     """Return which limit holds, and what to do."""
     if usage is None or average is None:
-        return "", "save the page again with the KV cache usage (vllm:kv_cache_usage_perc)"
+        return (
+            "",
+            f"save the page again with the KV cache usage (vllm:kv_cache_usage_perc) of the {running} running requests",
+        )
     room = 1 - usage
     if running and average > ceiling.context:
         return (

@@ -21,15 +21,23 @@ def dtype_changed(startup: Startup) -> Iterator[Finding]:
         if before and after and after > before:
             return  # served in float32: VL205
         same = before == after
+        stated = asked(startup, "dtype")
+        known = isinstance(stated, str) and _same(stated.removeprefix("torch."), cast.to_dtype)
+        if known:
+            return  # the plan knows
         yield Finding(
             f"the checkpoint is {cast.from_dtype}, the engine computes in {cast.to_dtype}",
             line=cast.line,
             expected=cast.from_dtype,
             observed=cast.to_dtype,
-            remedy=f"nothing for the memory: {after or '?'} bytes per element either way"
-            if same
-            else f"plan with {after or '?'} bytes per element, not the {before or '?'} of the files on disk",
-            explanation=_why(startup, cast.to_dtype),
+            remedy=(
+                f"nothing for the memory: {after or '?'} bytes per element either way"
+                if same
+                else f"plan with {after or '?'} bytes per element, not the {before or '?'} of the files on disk"
+            )
+            + f"; --dtype {cast.to_dtype} says that the plan knows",
+            fix={"dtype": cast.to_dtype},
+            explanation=_why(cast.to_dtype),
         )
         return
     stated, used = asked(startup, "dtype"), resolved(startup, "dtype")
@@ -50,10 +58,7 @@ def dtype_changed(startup: Startup) -> Iterator[Finding]:
     )
 
 
-def _why(startup: Startup, used: str) -> str:
-    stated = asked(startup, "dtype")
-    if isinstance(stated, str) and stated != "auto" and _same(stated.removeprefix("torch."), used):
-        return f"--dtype {stated} asks for it"
+def _why(used: str) -> str:
     return "cards below compute capability 8.0 have no bfloat16" if used == "float16" else ""
 
 

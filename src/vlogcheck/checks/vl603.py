@@ -28,7 +28,7 @@ def kv_cache_quantised_unasked(startup: Startup) -> Iterator[Finding]:
         line=line,
         expected="auto: the type of the model",
         observed=f"{used}, chosen by the checkpoint or the platform",
-        remedy=f"divide the bytes per token of a 16-bit plan by {16 // bits}; --kv-cache-dtype auto cannot undo it, bfloat16 can;"
-        " check the answers where the checkpoint has no scales",
+        remedy=f"divide the bytes per token of a 16-bit plan by {16 // bits} and say so with --kv-cache-dtype {used}, or undo it"
+        " with --kv-cache-dtype bfloat16 (auto cannot); check the answers where the checkpoint has no scales",
         fix={"kv_cache_dtype": used},
     )

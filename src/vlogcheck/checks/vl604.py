@@ -28,7 +28,7 @@ def block_size_changed(startup: Startup) -> Iterator[Finding]:
         expected=f"{stated:,} tokens (--block-size)" if stated else f"{_USUAL} tokens, as usual",
         observed=f"{size:,} tokens",
         remedy=f"count each request up to the next {size:,} tokens: up to {size - 1:,} of its last block are lost,"
-        f" {256 * (size - 1):,} for 256 requests",
+        f" {256 * (size - 1):,} for 256 requests; --block-size {size} says that the plan does",
         fix={"block_size": size},
         severity=Severity.WARNING if stated else None,
     )

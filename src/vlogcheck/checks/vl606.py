@@ -23,8 +23,9 @@ def chunked_prefill_off(startup: Startup) -> Iterator[Finding]:
         line=config.line,
         expected="on (--enable-chunked-prefill)",
         observed="off",
-        remedy=f"the activations are those of a whole prompt ({whole}) in one step: --max-num-batched-tokens cannot"
-        " be less, and"
-        " a shorter --max-model-len is what lowers them",
-        fix={"max_num_batched_tokens": length} if length else {},
+        remedy="state what is used, --no-enable-chunked-prefill"
+        + (f" --max-num-batched-tokens {length}" if length else "")
+        + f": the activations are those of a whole prompt ({whole}) in one step, and a shorter --max-model-len is what"
+        " lowers them",
+        fix={"enable_chunked_prefill": "false", **({"max_num_batched_tokens": length} if length else {})},
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._options import asked
+from vlogcheck.budget.releases import default_max_num_seqs, parse_release
+from vlogcheck.checks._options import asked, whole
 from vlogcheck.records import EagerMode, GraphCaptureSkipped, GraphModeUnsupported
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.startup import Startup
@@ -38,6 +39,15 @@ def eager_forced(startup: Startup) -> Iterator[Finding]:
         line=record.line,
         expected="captured graphs",
         observed="eager mode",
-        remedy="plan without graph memory (1 to 2 GB more for the KV cache) and with 10 to 20 % more latency",
+        remedy=f"plan without graph memory (1 to 2 GB more for the KV cache) and with 10 to 20 % more latency in steps of up to"
+        f" {_requests(startup)} requests; --enforce-eager says that the plan does",
         fix={"enforce_eager": 1},
     )
+
+
+def _requests(startup: Startup) -> int:
+    """Return the requests of the largest step: as stated, else the release's default on a card that the log does not name."""
+    from vlogcheck.budget._device import parse_device
+
+    stated = whole(asked(startup, "max_num_seqs"))
+    return stated or default_max_num_seqs(parse_release(startup.version), parse_device(None))

@@ -35,7 +35,8 @@ def utilization_ignored(startup: Startup) -> Iterator[Finding]:
         line=line,
         expected=f"utilization {stated:g} decides" if both else "utilization × total decides",
         observed=f"{size} GiB, {rest}",
-        remedy=f"change the size itself: each GiB more or less is {100 / size:.0f} % of the KV cache"
+        remedy=f"change the size itself, each GiB more or less is {100 / size:.0f} % of the KV cache; or leave out {source} and"
+        " let the utilization decide"
         if size > 0
         else f"unset {source}: the KV cache has no memory",
         severity=Severity.WARNING if both else None,

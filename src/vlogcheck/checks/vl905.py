@@ -10,6 +10,8 @@ from vlogcheck.failures import Outcome
 from vlogcheck.records import ChunkedPrefill, OutOfMemory
 from vlogcheck.registry import Finding, Severity, check
 
+_STEP = 2048
+
 
 @check("out of device memory while profiling", Severity.ERROR)
 def out_of_memory_profiling(outcome: Outcome, context: Context) -> Iterator[Finding]:
@@ -27,7 +29,7 @@ def out_of_memory_profiling(outcome: Outcome, context: Context) -> Iterator[Find
         fix["max_num_batched_tokens"] = batch // 2
         text = f"--max-num-batched-tokens {batch // 2} (half of {batch:,}) halves the activations of the profile run"
     else:
-        text = "lower --max-num-batched-tokens: the activations of the profile run shrink with it"
+        text = f"lower --max-num-batched-tokens ({_STEP:,} is its smallest default): the profile run's activations shrink with it"
     remedy = Remedy(
         f"{least}{text}; or more cards, or quantised weights; --gpu-memory-utilization plays no part yet", fix
     )

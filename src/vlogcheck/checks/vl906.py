@@ -23,7 +23,11 @@ def out_of_memory_allocating(outcome: Outcome, context: Context) -> Iterator[Fin
     if missing == 0 and record.tried_gib is not None and record.free_gib is not None:
         yield oom_finding(
             failure,
-            Remedy("the card has the room, the process may not use it: look for its quota (VL115) before any flag", {}),
+            Remedy(
+                f"the card has the room ({record.free_gib:.2f} GiB), the process may not use it: look for its quota (VL115)"
+                " before any flag",
+                {},
+            ),
             expected="an allocation smaller than what is free succeeds",
             what="while allocating the KV cache",
         )
@@ -34,7 +38,9 @@ def out_of_memory_allocating(outcome: Outcome, context: Context) -> Iterator[Fin
         fix["gpu_memory_utilization"] = share
         text = f"--gpu-memory-utilization {share:.2f} gives back the missing {missing:.2f} GiB"
     else:
-        text = "lower --gpu-memory-utilization"
+        text = "lower --gpu-memory-utilization" + (
+            f" by {missing:.2f} GiB ÷ the card's memory" if missing else " by the size asked for ÷ the card's memory"
+        )
     yield oom_finding(
         failure,
         Remedy(f"{text}; first see who else took memory on the card since the profile run", fix),

@@ -36,7 +36,8 @@ def out_of_memory_warming_up(outcome: Outcome, context: Context) -> Iterator[Fin
         fix["gpu_memory_utilization"] = share
         texts.append(f"--gpu-memory-utilization {share:.2f} leaves the {missing:.2f} GiB that were missing")
     elif not texts:
-        texts.append("lower --max-num-seqs or --gpu-memory-utilization")
+        by = f" by {missing:.2f} GiB ÷ the card's memory" if missing else ""
+        texts.append(f"lower --max-num-seqs to half (128 where nothing is stated) or --gpu-memory-utilization{by}")
     yield oom_finding(
         failure,
         Remedy("; or ".join(texts), fix),

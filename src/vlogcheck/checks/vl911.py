@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from vlogcheck.checks._failing import when_text
+from vlogcheck.checks._weights import parallel_sizes
 from vlogcheck.context import Context
 from vlogcheck.failures import Outcome
-from vlogcheck.records import Crashed, HostAllocationFailed, NoSpaceLeft, OOMKilled, ProcessKilled, WeightsLoaded
+from vlogcheck.records import (
+    CheckpointSize,
+    Crashed,
+    HostAllocationFailed,
+    NoSpaceLeft,
+    OOMKilled,
+    ProcessKilled,
+    WeightsLoaded,
+)
 from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.units import GIB
 
 _NEED = {
     "loading weights": "loading takes about as much host memory as the weights",
@@ -16,9 +27,8 @@ _NEED = {
     " 2 GB of device"
     " memory, at 10 to 20 % of latency), and so does a lower --gpu-memory-utilization such as 0.80",
 }
-_HOST = (
-    "16 GB hosts fail, 32 GB is the floor, 64 GB is comfortable for a 14B model of 8 bits; the system takes 2 to 4 GB"
-)
+_FLOOR, _CAPTURE, _SYSTEM = 32, 8, 4
+"""GB: the least a host should have, what graph capture takes at most, what the system takes at most."""
 
 
 @check("the host's memory ran out, or the process was killed", Severity.ERROR)
@@ -33,40 +43,41 @@ def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Findin
     weights = sum(r.gib for r in context.startup.all(WeightsLoaded))
     if weights and failure.phase != "serving":
         need += f"{'; ' if need else ''}the weights of this start-up are {weights:.2f} GiB"
+    host = _host(context)
     if isinstance(record, NoSpaceLeft):
         if record.shared_memory:
             message, observed = f"the shared-memory folder is full, {when}", record.file or "/dev/shm is full"
             remedy = (
-                "docker run --ipc=host or --shm-size 16g; in Kubernetes mount an emptyDir with medium: Memory on"
-                " /dev/shm"
+                f"docker run --ipc=host or --shm-size {_shared(context)}g; in Kubernetes mount an emptyDir with medium: Memory"
+                " on /dev/shm"
             )
         else:
             message, observed = f"a file system is full, {when}", record.file or "no space left on a device"
             remedy = (
-                "free disk space where the model and caches are stored (HF_HOME, VLLM_CACHE_ROOT): no matter of"
-                " device memory"
+                f"free disk space where the model{_size(context)} and caches are stored (HF_HOME, VLLM_CACHE_ROOT) and look"
+                f" at line {record.line} for the file: no matter of device memory"
             )
         yield Finding(message, line=record.line, expected="room for the file", observed=observed, remedy=remedy)
         return
     if isinstance(record, Crashed):
         observed = "a bus error: memory that was mapped could not be had, most often /dev/shm of a container"
-        remedy = "docker run --ipc=host or --shm-size 16g"
+        remedy = f"docker run --ipc=host or --shm-size {_shared(context)}g"
         message = f"a process crashed {when}: probably too little shared memory"
     elif isinstance(record, ProcessKilled):
         observed = "killed by signal 9 (exit code 137), by whom the log does not say"
-        remedy = f"look for the kernel's word (dmesg | grep -i 'out of memory', the container's OOMKilled): {_HOST}"
+        remedy = f"look for the kernel's word (dmesg | grep -i 'out of memory', the container's OOMKilled); {host}"
         suspect = "perhaps by the host's memory" if failure.after_ready else "nearly always the host's memory"
         message = f"the process was killed {when}: {suspect}"
     elif isinstance(record, OOMKilled):
         size = f", which held {record.resident_gib:.2f} GiB" if record.resident_gib is not None else ""
         observed = f"the kernel or the container ended {record.name or 'a process'}{size}"
-        remedy = f"give the host or the container more memory: {_HOST}"
+        remedy = host
         message = f"the host's memory ran out {when}"
     else:
         assert isinstance(record, HostAllocationFailed)
         tried = f" of {record.tried_gib:.2f} GiB" if record.tried_gib is not None else ""
         observed = f"an allocation{tried} in host memory failed"
-        remedy = f"give the host or the container more memory: {_HOST}"
+        remedy = host
         message = f"the host's memory ran out {when}"
     yield Finding(
         message, line=record.line, expected="host memory for the server's processes", observed=observed, remedy=remedy,
@@ -74,3 +85,41 @@ def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Findin
         # A server that served may as well have been killed by hand; one that was starting hardly ever is.
         severity=Severity.WARNING if isinstance(record, ProcessKilled) and failure.after_ready else None,
     )  # fmt: skip
+
+
+def _weights(context: Context) -> float | None:
+    """Return the GiB that loading holds in host memory: the weights of all ranks, else the checkpoint's files."""
+    loaded = sum(record.gib for record in context.startup.all(WeightsLoaded))
+    files = context.startup.last(CheckpointSize)
+    return loaded or (files.checkpoint_gib if files is not None else None)
+
+
+def _size(context: Context) -> str:
+    weights = _weights(context)
+    return f" ({weights:.2f} GiB)" if weights else ""
+
+
+def _shared(context: Context) -> int:
+    """Return GB of shared memory: 16 are ample for the ranks of one host, 4 for each where there are more than four."""
+    tp, pp = parallel_sizes(context.startup)
+    return max(16, int(4 * tp * pp))
+
+
+def _host(context: Context) -> str:
+    """Return the host memory that holds the weights, graph capture and the system."""
+    weights, config = _weights(context), context.startup.config
+    capture = 0 if config is not None and config.enforce_eager else _CAPTURE
+    tp, pp = parallel_sizes(context.startup)
+    if not weights:
+        each = f" for the {tp * pp} rank{'s' if tp * pp > 1 else ''}"
+        return (
+            f"give the host or the container at least {_FLOOR} GB{each}: the files of the model and {capture + _SYSTEM} GB for"
+            " graph capture and the system have to fit (16 GB hosts fail, 64 GB is comfortable for a 14B model of 8 bits)"
+        )
+    needed = math.ceil(weights * GIB / 1e9) + capture + _SYSTEM
+    graphs = f" + {capture} GB for graph capture" if capture else ""
+    floor = f" ({_FLOOR} GB is the floor in any case)" if needed < _FLOOR else ""
+    return (
+        f"give the host or the container at least {max(needed, _FLOOR)} GB: {weights:.2f} GiB of weights{graphs} +"
+        f" {_SYSTEM} GB for the system are {needed} GB{floor}"
+    )

@@ -8,6 +8,7 @@ from vlogcheck.checks._failing import when_text
 from vlogcheck.failures import Outcome
 from vlogcheck.records import Crashed, ServerProcessDied, WorkerDied
 from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.template import Record
 
 
 @check("a process of the server died without a cause in the log", Severity.ERROR)
@@ -36,11 +37,16 @@ def process_died(outcome: Outcome) -> Iterator[Finding]:
         line=record.line,
         expected="a process that ends says why",
         observed=observed + ("" if not killed else ": killed from outside by signal 9"),
-        remedy="look outside this log: dmesg (kernel: out of memory, NVRM: Xid), the container's state (OOMKilled),"
-        " the output of"
-        " the other ranks; with host memory below 32 GB, suspect that first",
+        remedy=f"look outside this log {_when(record)}: dmesg -T (kernel: out of memory, NVRM: Xid), the container's state"
+        " (OOMKilled), the output of the other ranks; with host memory below 32 GB, suspect that first",
         explanation=f"metrics just before (line {failure.sample.line}): {failure.sample.running} requests ran, KV cache"
         f" {failure.sample.usage:g} % full"
         if failure.sample is not None
         else "",
     )
+
+
+def _when(record: Record) -> str:
+    """Return the moment to look at, as the log prints it."""
+    time = record.time or record.wrapper_time
+    return f"at {time} (line {record.line})" if time else f"for the time of line {record.line}"

@@ -34,10 +34,12 @@ def memory_changed_while_profiling(outcome: Outcome) -> Iterator[Finding]:
         observed=f"{before:.2f} GiB {what} before, {after:.2f} GiB after"
         if before is not None and after is not None
         else "the assertion failed; this release prints no figures",
-        remedy="nothing came back: take a release that lets equal readings pass, or start again until they differ"
+        remedy=f"nothing came back, both readings are {after:.2f} GiB: take a release that lets equal readings pass, or start"
+        " again until they differ"
         if same
         else "start again now that the other process has let go"
         + (f" of its {grew:.2f} GiB" if grew is not None else "")
+        + (f" (free memory stands at {after:.2f} GiB)" if after is not None and what == "free" else "")
         + "; start servers that share a card one after the other, not at once",
         explanation="the two readings are equal: some releases for XPU refuse that too (a strict comparison)"
         if same

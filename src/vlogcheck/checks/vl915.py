@@ -27,8 +27,8 @@ def engine_timed_out(outcome: Outcome) -> Iterator[Finding]:
         fix: dict[str, int | float | str] = {"VLLM_ENGINE_READY_TIMEOUT_S": doubled}
     else:
         remedy = (
-            "look at what the workers did last: compilation and first requests take minutes, a hanging rank takes"
-            " for ever"
+            f"look at what the workers did last before line {record.line}: compilation and first requests take minutes, a"
+            " hanging rank takes for ever"
         )
         fix = {}
     yield Finding(

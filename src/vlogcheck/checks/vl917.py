@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vlogcheck.budget.releases import default_utilization, parse_release
 from vlogcheck.failures import Outcome
 from vlogcheck.records import (
     BatchedTokensMismatch,
@@ -15,17 +16,18 @@ from vlogcheck.records import (
     UtilizationOutOfRange,
 )
 from vlogcheck.registry import Finding, Severity, check
+from vlogcheck.startup import Startup
 
 Fix = dict[str, "int | float | str"]
 
 
 @check("refused to start: an option does not fit the model, the host or another option", Severity.ERROR)
-def option_refused(outcome: Outcome) -> Iterator[Finding]:
+def option_refused(outcome: Outcome, startup: Startup) -> Iterator[Finding]:
     """Flag a start-up that ended because of an option, with the value that would do."""
     failure = outcome.failure
     if failure is None or failure.kind != "option" or isinstance(failure.record, MambaBlocksTooFew):
         return  # too few state slots: VL405 has the figures
-    record = failure.record
+    record, version = failure.record, startup.version
     fix: Fix = {}
     if isinstance(record, MaxModelLenTooLarge):
         limit = record.derived_max_model_len or record.model_max_length
@@ -46,7 +48,8 @@ def option_refused(outcome: Outcome) -> Iterator[Finding]:
     elif isinstance(record, UtilizationOutOfRange):
         message = f"the utilization asked for is {record.gpu_memory_utilization:g}"
         expected, observed = "a share below 1.0", f"{record.gpu_memory_utilization:g}"
-        remedy, fix = "--gpu-memory-utilization 0.9", {"gpu_memory_utilization": 0.9}
+        share = default_utilization(parse_release(version))
+        remedy, fix = f"--gpu-memory-utilization {share:g}, the default", {"gpu_memory_utilization": share}
     elif isinstance(record, SwapSpaceTooLarge):
         message = f"the swap space takes {record.swap_gib} of the host's {record.total_gib} GiB"
         expected, observed = "at most 70 % of the host's memory", f"{100 * record.swap_gib / record.total_gib:.0f} %"
@@ -55,11 +58,15 @@ def option_refused(outcome: Outcome) -> Iterator[Finding]:
     elif isinstance(record, GraphModeUnsupported):
         message = f"{record.backend} cannot capture graphs in mode {record.mode}"
         expected, observed = f"a mode it supports ({record.support})", record.mode
-        remedy = "another cudagraph_mode, such as PIECEWISE, or --enforce-eager"
+        remedy = f"another cudagraph_mode than line {record.line}'s, such as PIECEWISE, or --enforce-eager"
     else:
         assert isinstance(record, InvalidKVCacheSpace)
         message = "VLLM_CPU_KVCACHE_SPACE is no size"
-        expected, observed, remedy = "a positive whole number of GiB", record.value, "VLLM_CPU_KVCACHE_SPACE=4"
+        expected, observed, remedy = (
+            "a positive whole number of GiB",
+            record.value,
+            f"VLLM_CPU_KVCACHE_SPACE={_space(record)}",
+        )
     yield Finding(
         f"refused to start: {message}", line=record.line, expected=expected, observed=observed, remedy=remedy, fix=fix
     )
@@ -83,3 +90,11 @@ def _batch(record: BatchedTokensMismatch) -> tuple[str, str, str, str, Fix]:
         f"--max-num-batched-tokens {longest}, or --max-model-len {tokens}, or chunked prefill",
         {"max_num_batched_tokens": longest},
     )
+
+
+def _space(record: InvalidKVCacheSpace) -> int:
+    """Return the whole GiB nearest to what was asked for, else vLLM's default of 4."""
+    try:
+        return min(max(round(abs(float(record.value))), 1), 1024)
+    except (ValueError, OverflowError):
+        return 4
