@@ -127,6 +127,13 @@ class Report:
         return None
 
     @property
+    def summary(self) -> str:
+        """What decides the verdict, in one sentence: the worst finding, why nothing is decided, or what was kept."""
+        from vlogcheck.report._summary import summary
+
+        return summary(self)
+
+    @property
     def ok(self) -> bool:
         """Whether the verdict is `pass`."""
         return self.verdict == "pass"
@@ -148,7 +155,8 @@ class Report:
         return render(self)
 
     def __repr__(self) -> str:
-        return f"<Report {self.path}: {self.verdict}, {len(self.findings)} findings>"
+        count = len(self.findings)
+        return f"<Report {self.path}: {self.verdict}, {count} finding{'s' if count != 1 else ''}>"
 
 
 def _undecided(context: Context) -> str | None:

@@ -174,7 +174,7 @@ def _engine_ceiling(context: Context, engine: EngineLedger, length: int) -> tupl
     printed = ledger["concurrency"]
     printed_length = ledger["max_model_len"].interval
     if printed.lo is not None and printed.hi is not None and printed_length and printed_length.lo == length:
-        return Fraction(printed.lo), Fraction(printed.hi), "the log's own concurrency line"
+        return (*_sharpened(context, engine, length), "the log's own concurrency line")
     if context.model is not None and (curve := context.model.concurrency(context, engine, length)) is not None:
         return (*curve, "blocks in the log ÷ blocks one request needs by the model's configuration")
     tokens = ledger["tokens"].interval
@@ -195,6 +195,33 @@ def _engine_ceiling(context: Context, engine: EngineLedger, length: int) -> tupl
         return Fraction(printed.lo), max(proportional, Fraction(printed.lo)), "bounds: the curve needs --model-config"
     scaled = Fraction(printed.lo) * printed_length.lo / length
     return scaled, Fraction(printed.hi), "bounds: the curve needs --model-config"
+
+
+def _sharpened(context: Context, engine: EngineLedger, length: int) -> tuple[Fraction, Fraction]:
+    """Return the bounds of the printed concurrency at its own length: those of its two decimals, or of the tokens.
+
+    From 0.20.2 the printed tokens are the concurrency × length, cut to a whole number (get_kv_cache_capacity in
+    v1/core/kv_cache_utils.py), whatever the layers are. Before, both come from the blocks where every layer costs the same.
+    """
+    from vlogcheck.budget.releases import parse_release
+
+    ledger = engine.ledger
+    printed, tokens, version = ledger["concurrency"], ledger["tokens"].interval, context.startup.version
+    assert printed.lo is not None
+    assert printed.hi is not None
+    low, high = Fraction(printed.lo), Fraction(printed.hi)
+    if tokens is None or version is None:
+        return low, high
+    if parse_release(version).since("0.20.2"):
+        bounds = Fraction(tokens.lo, length), Fraction(tokens.hi + 1, length)
+    elif is_uniform(context, engine):
+        size = ledger["block_size"].interval
+        step = size.hi if size else 1
+        bounds = Fraction(tokens.lo, -(-length // step) * step), Fraction(tokens.hi, length)
+    else:
+        return low, high
+    sharp = max(low, bounds[0]), min(high, bounds[1])
+    return sharp if sharp[0] <= sharp[1] else (low, high)  # lines that contradict each other are VL3's matter
 
 
 def is_uniform(context: Context, engine: EngineLedger) -> bool:

@@ -168,6 +168,7 @@ def _observe_engine(startup: Startup, engine: Engine, expectation: Expectation |
     _add_max_num_seqs(startup, ledger)
     available = available_memory(startup, engine, ranks)
     if available is not None:
+        _add_fixed_pool(ranks, available)
         _add_bytes_per_token(startup, ledger, available)
     return EngineLedger(engine, ledger, capacity, ranks, available)
 
@@ -193,6 +194,17 @@ def _add_block_size(startup: Startup, ledger: Ledger) -> None:
             "block_size", "block size", "tokens per block", size.tokens, "printed" if size.printed else "assumed",
             origin=size.origin, line=size.line,
         )  # fmt: skip
+
+
+def _add_fixed_pool(ranks: list[RankLedger], available: Available) -> None:
+    """Add the KV cache's memory to ranks that print none because it was fixed: in bytes, or on CPUs."""
+    if any("kv_cache" in rank.ledger for rank in ranks):
+        return
+    for rank in ranks:
+        bounds = available.stages[rank.rank.stage if rank.rank.stage < len(available.stages) else 0]
+        rank.ledger.between(
+            "kv_cache", "KV cache", "bytes", bounds, "printed", origin=available.origin, line=available.line
+        )
 
 
 def _add_bytes_per_token(startup: Startup, ledger: Ledger, available: Available) -> None:

@@ -124,6 +124,7 @@ class ReportModel(_Model):
     verdict: Literal["pass", "fail", "inconclusive"]
     exit_code: Literal[0, 1, 3]
     reason: Optional[str]
+    summary: str
     lines: int
     unrecognised: int
     startups_found: int

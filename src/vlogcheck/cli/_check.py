@@ -111,5 +111,5 @@ def _many(sets: Any, arguments: dict[str, Any], output: str, jobs: int | None) -
 
 def check_arguments(words: list[str]) -> dict[str, Any]:
     """Return the arguments of `vlogcheck.check` that the command would make of these options (without a log)."""
-    options = command.make_context("vlogcheck", [*words, "-"]).params
+    options = command.make_context("vlogcheck", [*words, "-"], help_option_names=["-h", "--help"]).params
     return arguments_of(options)

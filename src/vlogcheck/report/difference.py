@@ -18,9 +18,9 @@ __all__ = ["diff_dict", "render"]
 
 def render(diff: Diff, *, colour: bool = False) -> str:
     """Return the comparison as text, ending without a newline."""
-    from vlogcheck.report.text import _Paint
+    from vlogcheck.report._layout import Paint
 
-    paint = _Paint(colour)
+    paint = Paint(colour)
     old, new = diff.old, diff.new
     out = [paint("bold", f"{_name(old)} → {_name(new)}"), ""]
     out += _table(diff)

@@ -25,6 +25,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "verdict": report.verdict,
         "exit_code": report.exit_code,
         "reason": report.inconclusive if report.verdict == "inconclusive" else None,
+        "summary": report.summary,
         "lines": report.facts.lines,
         "unrecognised": report.facts.unrecognised,
         "startups_found": len(report.startups) + report.facts.forgotten,

@@ -1,0 +1,58 @@
+"""What decides a verdict, in one sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vlogcheck.api import Report
+    from vlogcheck.context import ConcurrencyCeiling, Context
+
+__all__ = ["summary"]
+
+
+def summary(report: Report) -> str:
+    """Return the finding that fails, why nothing is decided, or what was kept of the expectation."""
+    verdict, failing = report.verdict, report.failing
+    if verdict == "fail":
+        worst = min(
+            failing, key=lambda finding: not finding.code.startswith("VL9")
+        )  # a server that is gone comes first
+        others = dict.fromkeys(finding.code for finding in failing if finding.code != worst.code)
+        return f"{worst.code} {worst.message}" + (f"; also {', '.join(others)}" if others else "")
+    if verdict == "inconclusive":
+        return report.inconclusive or ""
+    return "; ".join(_kept(report.contexts)) or "nothing was expected, and no check fails"
+
+
+def _kept(contexts: list[Context]) -> list[str]:
+    """Return which statements the log bears out. What was stated and not looked at (`--ignore`) is not claimed."""
+    expected = contexts[-1].expectation
+    said = []
+    ceilings = [ceiling for context in contexts if (ceiling := _ceiling(context)) is not None]
+    if expected.concurrency is not None and len(ceilings) == len(contexts):
+        least = min(ceilings, key=lambda ceiling: ceiling.lo)
+        if least.hi >= expected.concurrency:
+            said.append(
+                f"{expected.concurrency:,g} requests of {least.context:,} tokens fit at once, the ceiling is {least.text}"
+            )
+    engines = [engine for context in contexts for engine in context.observation.engines]
+    tokens = [held.lo for engine in engines if (held := engine.ledger["tokens"].interval) is not None]
+    if expected.tokens is not None and tokens and min(tokens) >= expected.tokens:
+        said.append(f"the KV cache holds {min(tokens):,} of {expected.tokens:,} expected tokens")
+    others = [name for name in expected.stated if name not in ("concurrency", "context", "tokens", "shared_card")]
+    if others:
+        said.append(f"no check contradicts {', '.join('--' + name.replace('_', '-') for name in others)}")
+    if expected.stated and not said:
+        said.append("none of the checks that were made fails")
+    return said
+
+
+def _ceiling(context: Context) -> ConcurrencyCeiling | None:
+    from vlogcheck.context import ConcurrencyCeiling
+    from vlogcheck.registry import Missing
+
+    try:
+        return context.get(ConcurrencyCeiling)
+    except Missing:
+        return None

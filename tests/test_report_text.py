@@ -1,0 +1,158 @@
+"""The report for people: what its lines say, that figures agree with those for programs, and how it folds."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+import vlogcheck
+from tests.conftest import ROOT
+from vlogcheck.report.text import render
+
+if TYPE_CHECKING:
+    from vlogcheck.api import Report
+
+LOGS = ROOT / "fixtures" / "logs"
+SMALL = LOGS / "written" / "deepseek-r1-distill-qwen-32b-bf16-tp4.log"
+BANNER = (
+    "INFO 03-01 10:00:00 [core.py:77] Initializing a V1 LLM engine (v{release}) with config: model='m',"
+    " dtype=torch.bfloat16, max_seq_len=8192, tensor_parallel_size=1, pipeline_parallel_size=1, data_parallel_size=1\n"
+)
+CUDA = "INFO 03-01 09:59:58 [__init__.py:239] Automatically detected platform cuda.\n"
+
+
+def check(log: str, release: str = "0.10.0", **expected: float) -> Report:
+    text = CUDA + BANNER.format(release=release) + log
+    return vlogcheck.check(text.encode(), vlogcheck.Expectation(**expected) if expected else None)
+
+
+UNIFORM = (
+    "INFO 03-01 10:00:09 [gpu_worker.py:227] Available KV cache memory: 4.37 GiB\n"
+    "INFO 03-01 10:00:09 [kv_cache_utils.py:715] GPU KV cache size: 65,536 tokens\n"
+    "INFO 03-01 10:00:09 [kv_cache_utils.py:719] Maximum concurrency for 8,192 tokens per request: 8.00x\n"
+    "INFO:     Application startup complete.\n"
+)
+
+
+def last_line(report: Report) -> str:
+    return next(line for line in render(report).splitlines() if line.startswith(report.verdict))
+
+
+@pytest.mark.parametrize(
+    ("expected", "says"),
+    [
+        ({"concurrency": 16}, r"^fail: VL401 .*16 expected requests of 8,192 tokens"),
+        ({"concurrency": 8}, r"^pass: 8 requests of 8,192 tokens fit at once, the ceiling is 8\.00"),
+        (
+            {"concurrency": 32, "context": 2048},
+            r"^pass: 32 requests of 2,048 tokens fit at once, the ceiling is 32\.00",
+        ),
+        ({"tokens": 65536}, r"^pass: the KV cache holds 65,536 of 65,536 expected tokens"),
+        ({}, r"^pass: nothing was expected, and no check fails"),
+    ],
+)
+def test_the_verdict_names_what_decides(expected: dict[str, float], says: str) -> None:
+    report = check(UNIFORM, **expected)
+    assert re.search(says, last_line(report)), last_line(report)
+    assert report.summary in last_line(report)
+    assert report.to_dict()["summary"] == report.summary
+
+
+def test_a_pass_claims_nothing_that_no_check_looked_at() -> None:
+    text = CUDA + BANNER.format(release="0.10.0") + UNIFORM
+    report = vlogcheck.check(text.encode(), vlogcheck.Expectation(concurrency=16), ignore=["VL4"])
+    assert report.ok
+    assert "fit" not in report.summary
+
+
+def test_a_server_that_is_gone_decides_before_its_capacity() -> None:
+    died = "ERROR 03-01 10:05:00 [core.py:800] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    report = check(UNIFORM + died, concurrency=16)
+    assert {"VL401", "VL910"} <= {finding.code for finding in report.failing}
+    assert last_line(report).startswith("fail: VL910 ")
+    assert "; also VL401 " in last_line(report)
+
+
+def test_the_curve_is_a_table_and_says_what_is_capped() -> None:
+    args = "INFO 03-01 09:59:59 [utils.py:253] non-default args: {'max_num_seqs': 100}\n"
+    text = render(check(args + UNIFORM))
+    rows = re.findall(r"^ +([\d,]+) +([\d,]+\.\d\d)(?: +(max_num_seqs.*))?$", text, re.MULTILINE)
+    assert rows == [
+        ("512", "128.00", "max_num_seqs caps at 100"), ("1,024", "64.00", ""), ("4,096", "16.00", ""),
+        ("8,192", "8.00", ""),
+    ]  # fmt: skip
+    assert "does not print max_num_seqs" not in text
+    assert "does not print max_num_seqs" in render(check(UNIFORM))
+
+
+def test_figures_are_those_for_programs() -> None:
+    report = check(UNIFORM, concurrency=4)
+    data = report.to_dict()["startups"][0]
+    text = render(report)
+    curve = {row[0]: row[1] for row in re.findall(r"^ +([\d,]+) +([\d,]+\.\d\d)", text, re.MULTILINE)}
+    for point in data["curve"]:
+        assert float(curve[f"{point['context']:,}"].replace(",", "")) == pytest.approx(point["low"], abs=0.011)
+    ceiling = re.search(r"ceiling +([\d.,]+) requests of ([\d,]+) tokens", text)
+    assert ceiling is not None
+    assert int(ceiling[2].replace(",", "")) == data["concurrency"]["context"]
+    assert data["concurrency"]["low"] <= float(ceiling[1]) <= data["concurrency"]["high"] + 0.005
+
+
+def test_a_log_that_ends_is_not_called_stopped_and_a_failure_is_called_one() -> None:
+    cut = check(UNIFORM.partition("INFO:")[0])
+    assert "the log ends while" in render(cut)
+    refused = check(
+        "ERROR 03-01 10:00:09 [core.py:708] ValueError: Free memory on device (44.8/63.98 GiB) on startup is less than"
+        " desired GPU memory utilization (0.9, 57.58 GiB). Decrease GPU memory utilization or reduce GPU memory used by"
+        " other processes.\n"
+    )
+    assert re.search(r"state +failed while .* \(line 3\)", render(refused))
+
+
+@pytest.mark.parametrize("log", sorted(LOGS.glob("0.32.0/*.log"))[:12] + sorted(LOGS.glob("written/*.log")))
+@pytest.mark.parametrize("width", [60, 80])
+def test_lines_fit_the_terminal(log: object, width: int) -> None:
+    report = vlogcheck.check(str(log), vlogcheck.Expectation(concurrency=16))
+    for line in render(report, width=width).splitlines():
+        if len(line) > width:  # a word that cannot be cut
+            assert max(map(len, line.split())) > width - 20 or "[" in line, line
+
+
+def test_folded_and_whole_say_the_same() -> None:
+    report = vlogcheck.check(str(SMALL), vlogcheck.Expectation(concurrency=400))
+    whole, narrow = render(report), render(report, width=80)
+    assert sorted(narrow.split()) == sorted(whole.split())
+
+
+def test_ranks_of_one_name_are_told_apart() -> None:
+    text = render(vlogcheck.check(str(LOGS / "0.32.0" / "dp2.log")))
+    header = re.search(r"^ +(rank 0 .*)$", text, re.MULTILINE)
+    assert header is not None
+    names = re.split(r"\s{2,}", header[1].strip())
+    assert len(set(names)) == len(names) == 2
+
+
+@pytest.mark.parametrize("log", ["0.24.0/tp2.log", "0.32.0/opt.log", "0.24.0/fp16-util-auto.log"])
+def test_the_cpu_back_ends_cache_is_in_the_ledger(log: str) -> None:
+    report = vlogcheck.check(str(LOGS / log))
+    assert re.search(r"^  KV cache +\d+\.\d\d GiB +(line \d+: )?\S", render(report), re.MULTILINE)
+    engine = report.to_dict()["startups"][0]["engines"][0]
+    assert engine["ranks"][0]["ledger"]["terms"]["kv_cache"]["low"] > 0
+
+
+def test_how_many_findings() -> None:
+    report = vlogcheck.check(b"nothing of vLLM\n")
+    assert len(report.findings) == 1
+    assert repr(report).endswith("inconclusive, 1 finding>") or repr(report).endswith("fail, 1 finding>")
+
+
+@pytest.mark.parametrize(("release", "tokens"), [("0.10.0", 65536), ("0.22.0", 65530)])
+def test_the_ceiling_is_as_sharp_as_the_tokens(release: str, tokens: int) -> None:
+    log = UNIFORM.replace("65,536", f"{tokens:,}")
+    report = check(log, release, concurrency=8)
+    assert report.verdict == ("pass" if tokens == 65536 else "fail"), report.summary  # 8.00x is printed for both
+    finding = next(f for f in check(log, release, concurrency=16).findings if f.code == "VL401")
+    needed = 4.375 * 16 * 8192 / tokens  # GiB: what prints as 4.37 is 4.375 at most
+    assert f"({needed:.2f} GiB in all)" in finding.remedy
