@@ -15,6 +15,7 @@ from vlogcheck.budget.model import load_model_config
 from vlogcheck.budget.plan import plan
 from vlogcheck.budget.weights import estimate_weights
 from vlogcheck.expect import Expectation
+from vlogcheck.registry import Severity
 from vlogcheck.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -225,6 +226,8 @@ def test_just_released_memory_is_no_leak() -> None:
     finding = found(check(log), "VL101")
     assert "no leak" in finding.remedy
     assert "60.78 GiB free" in finding.remedy
+    assert (finding.severity, found(check(log), "VL901").severity) == (Severity.NOTE, Severity.ERROR)
+    assert "the cause of VL901" in finding.explanation
     assert "VL102" not in codes(check(log))
 
 

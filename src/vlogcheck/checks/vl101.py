@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vlogcheck.checks._memory import DeviceWorkers, gib, held_before, is_unified, kept, signed_gib
-from vlogcheck.records import FreeMemoryGrew, ProfilingMemoryChanged
+from vlogcheck.records import FreeMemoryGrew, FreeMemoryTooLow, ProfilingMemoryChanged
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.startup import Startup
 from vlogcheck.units import GIB
@@ -18,6 +18,7 @@ def just_released_memory(workers: DeviceWorkers | None, startup: Startup) -> Ite
     if grown is not None and not _equal(grown):
         yield _grown(grown, startup)
     judged = False
+    refused = startup.last(FreeMemoryTooLow) is not None
     for worker in workers or ():
         ledger = worker.ledger
         missing, free, requested = held_before(ledger), ledger["free"].interval, ledger["requested"].interval
@@ -39,7 +40,9 @@ def just_released_memory(workers: DeviceWorkers | None, startup: Startup) -> Ite
             remedy="no leak: the driver gives a stopped process's memory back tens of seconds later. Wait until the"
             f" card reads at least {gib(wanted)} free, then start again; if it stays at {gib(free.mid)}, the old server"
             " still runs (nvidia-smi, or fuser -v /dev/kfd /dev/dri/*): end it, or take another card",
-            explanation="memory just released, or an earlier server that is still running",
+            explanation=("the cause of VL901: " if refused else "")
+            + "memory just released, or an earlier server that is still running",
+            severity=Severity.NOTE if refused else None,  # one thing, told once: the refusal is what fails
         )
         return
     if not judged and grown is None:

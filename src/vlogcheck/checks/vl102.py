@@ -17,6 +17,7 @@ from vlogcheck.checks._memory import (
     release_of,
 )
 from vlogcheck.context import Context
+from vlogcheck.records import FreeMemoryTooLow
 from vlogcheck.registry import Finding, Missing, Severity, check
 
 
@@ -39,6 +40,7 @@ def shared_card(workers: DeviceWorkers, context: Context) -> Iterator[Finding]:
     requested = ledger["requested"].interval
     if requested is not None and free.hi < requested.lo and held >= requested.lo - margin:
         return  # as much as a whole server is missing: VL101
+    refused = context.startup.last(FreeMemoryTooLow) is not None
     row = advise(total.mid, release_of(context.startup), others=held)
     fits = floor_hundredths(min(Fraction(free.lo - margin, total.hi), row.high or 1))
     share = ledger["utilization"]
@@ -56,7 +58,9 @@ def shared_card(workers: DeviceWorkers, context: Context) -> Iterator[Finding]:
         expected=f"at most {gib(margin)} in use on a card of {gib(total.mid)} for itself",
         observed=f"{gib(free.mid)} free of {gib(total.mid)}",
         remedy=remedy + "; say --shared-card where it is meant to be so",
+        explanation="the cause of VL901" if refused else "",
         fix={"gpu_memory_utilization": fits} if fits > 0 else {},
+        severity=Severity.NOTE if refused else None,  # one thing, told once: the refusal is what fails
     )
 
 

@@ -40,7 +40,7 @@ def concurrency_below_expected(
         remedies += ways
         fix.update(more)
     yield Finding(
-        f"{_plain(most)} of {wanted:,g} expected requests of {ceiling.context:,} tokens fit at once",
+        f"only {_plain(most)} of {wanted:,g} expected requests of {ceiling.context:,} tokens fit at once",
         line=ceiling.line,
         expected=f"at least {wanted:g} requests of {ceiling.context:,} tokens at once",
         observed=f"{_plain(most)} at most: {basis}",
