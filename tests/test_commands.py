@@ -55,6 +55,10 @@ def run(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes
         ("--expect-concurrency 0", USAGE),
         ("--no-such-option", USAGE),
         ("--timeout 5m", USAGE),
+        ("--tee", USAGE),
+        ("--until ready", USAGE),
+        ("--until decided", USAGE),
+        ("--follow --jobs 2", USAGE),
     ],
 )
 def test_exit_status(words: str, status: int) -> None:
@@ -105,6 +109,36 @@ def test_parse_reads_rotated_parts_as_one_log(tmp_path: Path) -> None:
     assert rows(run("parse", tmp_path).stdout) == named
     assert {str(row.pop("path")).rpartition("/")[2] for row in named} == {"serve.log", "serve.log.1", "serve.log.2"}
     assert named == plain
+
+
+def test_parse_says_where_it_read_nothing(tmp_path: Path) -> None:
+    foreign = tmp_path / "access.log"
+    foreign.write_text("GET / 200\nGET /health 200\n")
+    done = run("parse", foreign)
+    assert (done.returncode, done.stdout) == (PASS, b"")
+    assert done.stderr.decode() == f"vlogcheck: {foreign}: no vLLM message in 2 lines\n"
+    assert run("parse", "-", stdin=b"GET / 200\n").stderr == b"vlogcheck: no vLLM message in 1 line\n"
+    both = run("parse", foreign, LOG)
+    assert both.stdout
+    assert f"no vLLM message in 1 of 2 files: {foreign}" in both.stderr.decode()
+    assert not run("parse", LOG).stderr
+    assert b"no memory-looking line that no template knows" in run("parse", "--unrecognised", LOG).stderr
+
+
+@pytest.mark.parametrize(
+    ("device", "status", "says"),
+    [
+        ("potato", USAGE, "known are"),
+        ("", USAGE, "H100"),
+        ("H100", PASS, ""),
+        ("MI300X", PASS, "card 'MI300X' is not known: compute capability 9.0 assumed"),
+    ],
+)
+def test_a_card_that_can_be_none_is_refused(device: str, status: int, says: str) -> None:
+    config = ROOT / "fixtures" / "models" / "deepseek-r1-distill-qwen-32b"
+    done = run("budget", config, "--total-memory", "80GiB", "--device", device, "--", "-tp", 4, "--max-model-len", 4096)
+    assert done.returncode == status, done.stderr.decode()
+    assert says in (done.stderr if status == USAGE else done.stdout).decode()
 
 
 def test_lists_and_pages() -> None:

@@ -16,7 +16,7 @@ from vlogcheck.startup import Collector, Startup
 from vlogcheck.wrappers import WIDEST, is_hard_wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from vlogcheck._attached import Source
     from vlogcheck.budget.model import ModelConfig
@@ -57,10 +57,14 @@ def _wrapped_at(head: bytes) -> int | None:
     return is_hard_wrapped([line.decode("utf-8", "replace") for line in lines[:-1] or lines])
 
 
-def parse(source: LogSource, *, on_unrecognised: Any = None) -> Iterator[Record]:
+def parse(
+    source: LogSource, *, on_unrecognised: Callable[[LogLine], None] | None = None,
+    on_end: Callable[[int], None] | None = None,
+) -> Iterator[Record]:  # fmt: skip
     """Yield the records of a log as it is read: constant memory, any size.
 
-    `source` is a path (also compressed, `-` for standard input), the bytes themselves or a binary file. Raises
+    `source` is a path (also compressed, `-` for standard input), the bytes themselves or a binary file. `on_unrecognised` is
+    called with each memory-looking line that no template knows, `on_end` with the number of lines once all are read. Raises
     `LogFileError` for a file that cannot be read; log content never raises.
     """
     with _open(source) as stream:
@@ -70,6 +74,8 @@ def parse(source: LogSource, *, on_unrecognised: Any = None) -> Iterator[Record]
         for chunk in stream.chunks(CHUNK):
             yield from parser.feed(chunk)
     yield from parser.close()
+    if on_end is not None:
+        on_end(parser.lines)
 
 
 class Report:

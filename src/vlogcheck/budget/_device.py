@@ -47,6 +47,16 @@ class Device:
         return self.name == "cpu"
 
 
+def known_cards() -> list[str]:
+    """Return the names by which cards are known, newest first."""
+    return [name.upper() if len(name) < 7 else name for name, *_ in _CARDS]
+
+
+def is_plausible(text: str) -> bool:
+    """Whether a text can be the name of a card: `cpu`, or something with a model number in it (MI300X, Ascend 910B)."""
+    return text.strip().lower() == "cpu" or any(character.isdigit() for character in text)
+
+
 _DEFAULT = Device("h100", 90, 80 << 30, "card not given: an H100-class one (compute capability 9.0, 80 GB) assumed")
 
 

@@ -28,6 +28,18 @@ def _assignment(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     return environment
 
 
+def _device(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Refuse what can be no card: a slip must not pass for a card that is only not known."""
+    from vlogcheck.budget._device import is_plausible, known_cards
+
+    if value is not None and not is_plausible(value):
+        known = ", ".join(known_cards())
+        raise click.BadParameter(
+            f"{value[:100]!r} is no card: known are {known} and cpu; others are given by model number"
+        )
+    return value
+
+
 def _release(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     from packaging.version import Version
 
@@ -54,7 +66,10 @@ def _release(_: click.Context, __: click.Parameter, value: str | None) -> str | 
 @click.option(
     "--context", type=click.IntRange(1), metavar="TOKENS", help="Tokens per request [default: the longest context]."
 )
-@click.option("--device", metavar="NAME", help="The card, such as H100, A100, B200, cpu [default: by --total-memory].")
+@click.option(
+    "--device", metavar="NAME", callback=_device,
+    help="The card, such as H100, A100, B200, cpu [default: by --total-memory].",
+)  # fmt: skip
 @click.option(
     "--env", multiple=True, callback=_assignment, metavar="NAME=VALUE", help="A vLLM environment variable. Repeatable."
 )

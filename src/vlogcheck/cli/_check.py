@@ -26,8 +26,8 @@ _MOST_REPORTS = 8
     "--follow", "-f", is_flag=True, help="Watch a growing log (or `-`) and exit the moment the verdict is known."
 )
 @click.option(
-    "--until", type=click.Choice(["decided", "ready"]), default="decided", show_default=True,
-    help="With --follow: what a pass waits for: the lines that decide it, or a server that answers.",
+    "--until", type=click.Choice(["decided", "ready"]), default=None,
+    help="With --follow: what a pass waits for: the lines that decide it, or a server that answers  [default: decided].",
 )  # fmt: skip
 @click.option("--timeout", type=Duration(), help="With --follow: inconclusive after this long, such as 15m or 90s.")
 @click.option(
@@ -45,10 +45,10 @@ def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -
     live = {name: options.pop(name) for name in ("follow", "until", "timeout", "tee", "jobs")}
     arguments = arguments_of(options)
     if live["follow"]:
+        if live["jobs"] is not None:
+            raise click.UsageError("--jobs goes with many logs, --follow watches one")
         sys.exit(_follow(logs, arguments, output, verbose, live))
-    for name in ("timeout", "tee"):
-        if live[name]:
-            raise click.UsageError(f"--{name} goes with --follow")
+    _refuse_live_options(live)
     from vlogcheck.files import expand_paths
 
     sets = expand_paths(logs)
@@ -75,6 +75,13 @@ def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -
     sys.exit(worst(codes))
 
 
+def _refuse_live_options(live: dict[str, Any]) -> None:
+    """Refuse options that would be without effect: somebody relies on them."""
+    for name in ("timeout", "tee", "until"):
+        if live[name]:
+            raise click.UsageError(f"--{name} goes with --follow")
+
+
 def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbose: bool, live: dict[str, Any]) -> int:
     """Watch one log; return the exit status."""
     from vlogcheck.live import watch
@@ -86,7 +93,7 @@ def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbo
     source: Any = os.fdopen(0, "rb", buffering=0, closefd=False) if logs[0] == "-" else logs[0]
     expect, model = arguments.pop("expect"), arguments.pop("model")
     report = watch(
-        source, expect, live["timeout"], model=model, until=live["until"], on_event=say,
+        source, expect, live["timeout"], model=model, until=live["until"] or "decided", on_event=say,
         on_bytes=put_bytes if live["tee"] else None, **arguments,
     )  # fmt: skip
     put(render(report, colour=use_colour(), verbose=verbose, width=width()), err=live["tee"])

@@ -21,7 +21,8 @@ __all__ = ["explain", "list_", "parse"]
 def parse(logs: tuple[str, ...], unrecognised: bool) -> None:
     """Print one JSON object per record of each LOG: a file, a directory, or `-` for standard input.
 
-    Of several files, rotated parts are read oldest first, and each object names its file.
+    Of several files, rotated parts are read oldest first, and each object names its file. Exit status 0 also where a log
+    holds none, which is said on standard error; 2 for a file that cannot be read.
     """
     from vlogcheck.api import parse as read
     from vlogcheck.files import expand_paths
@@ -32,14 +33,31 @@ def parse(logs: tuple[str, ...], unrecognised: bool) -> None:
         named = row | {"path": path} if len(paths) > 1 else row
         sys.stdout.write(json.dumps(named, ensure_ascii=False, default=str) + "\n")
 
+    silent: list[tuple[str, int]] = []
     for path in paths:
+        found = 0
+        lines: list[int] = []
 
         def tell(line: Any, path: str = path) -> None:
+            nonlocal found
+            found += 1
             show(path, {"line": line.number, "message": line.message, "process": line.process})
 
-        for record in read(path, on_unrecognised=tell if unrecognised else None):
+        for record in read(path, on_unrecognised=tell if unrecognised else None, on_end=lines.append):
             if not unrecognised:
+                found += 1
                 show(path, record.to_dict())
+        if not found:
+            silent.append((path, sum(lines)))
+    if silent:
+        what = "memory-looking line that no template knows" if unrecognised else "vLLM message"
+        if len(paths) == 1:
+            ((name, count),) = silent
+            where = f"{name}: " if name != "-" else ""
+            put(f"vlogcheck: {where}no {what} in {count:,} line{'s' if count != 1 else ''}", err=True)
+        else:
+            names = ", ".join(name for name, _ in silent[:3]) + (", …" if len(silent) > 3 else "")
+            put(f"vlogcheck: no {what} in {len(silent):,} of {len(paths):,} files: {names}", err=True)
 
 
 @click.command("explain")
