@@ -39,10 +39,12 @@ Each one that is well chosen saves several anchors. One of fewer than four bytes
 one, and among others it would halve the speed of them all.
 """
 
-GROUP = 16
-"""Anchors searched for in one pass. The search compares the first four bytes of many anchors at once, and with more of them
-false alarms grow faster than passes are saved: over a block that stays in the processor's cache, 100 anchors in six passes
-run at 1.9 GB/s, in one pass at 0.56 GB/s."""
+GROUP = 24
+"""Anchors searched for in one pass over a block that stays in the processor's cache. With more of them false alarms grow faster
+than passes are saved: 100 anchors run at 2 GB/s in four or five passes, in one at 0.56 GB/s."""
+
+_BUCKETS = 8
+"""What the vectorised search tells apart at once: the n-th anchor of a group goes into bucket n modulo 8."""
 
 _OPAQUE = ('"MESSAGE":[', '"MESSAGE" : [', '"MESSAGE": [')
 """journald writes a message with escape sequences as an array of byte values: no literal can be found in it."""
@@ -97,16 +99,20 @@ def scan_anchors(texts: Iterable[str], fragments: Iterable[str] = FRAGMENTS) -> 
 
 
 def grouped(anchors: list[bytes]) -> list[list[bytes]]:
-    """Return the anchors in groups of about `GROUP` that are searched for together.
+    """Return the anchors in groups of at most `GROUP` that are searched for together.
 
-    Bytes are compared by their halves: anchors that agree in one give fewer false alarms together (a quarter faster). The groups
-    are of one size: for a handful of anchors the library looks for their rarest bytes instead, five times slower where
-    those are common.
+    The search looks whether four bytes could begin an anchor of a bucket, each byte by its two halves: anchors that begin alike
+    share a bucket, so that fewer other texts can be meant (nearly twice as fast as in any order). The buckets are dealt out to
+    the groups in turn: where all anchors of a group begin with one of three bytes, the library looks for those instead, and a
+    space is in every line.
     """
     short = [[anchor] for anchor in anchors if len(anchor) < _SHORTEST]
-    long = sorted((a for a in anchors if len(a) >= _SHORTEST), key=lambda a: (a[3] & 15, a[2] & 15, a))
+    long = sorted((a for a in anchors if len(a) >= _SHORTEST), key=lambda a: (a[0], a[1] >> 4, a[2] >> 4, a[3]))
     count = -(-len(long) // GROUP)
-    return short + [long[len(long) * n // count : len(long) * (n + 1) // count] for n in range(count)]
+    number = _BUCKETS * count
+    buckets = [long[len(long) * n // number : len(long) * (n + 1) // number] for n in range(number)]
+    groups = [sorted(buckets[n::count], key=len, reverse=True) for n in range(count)]
+    return short + [[b[at] for at in range(len(group[0])) for b in group if at < len(b)] for group in groups]
 
 
 def scanner(anchors: list[bytes]) -> Find:

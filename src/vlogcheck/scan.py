@@ -7,6 +7,7 @@ that makes a line look like a memory figure. Everything else is counted, never d
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from vlogcheck._anchors import METRICS, SUSPICIOUS, Find, scan_anchors, scanner
@@ -155,26 +156,34 @@ class Parser:
                 self._hold(line)
             return
         hits = self._find(data if end - start == len(data) else memoryview(data)[start:end])
-        at = start  # start of the first line not yet counted
+        at = counted = start  # the first line not yet handled, the first one not yet counted
+        collector = self._collector
         for hit in hits:
             hit += start
             if hit < at:
                 continue
-            while self._after and at <= hit:
-                at = self._next_line(data, at)
-            if hit < at:
-                continue
+            if self._after:
+                self.lines += _newlines(data, counted, at)
+                while self._after and at <= hit:
+                    at = self._next_line(data, at)
+                counted = at
+                if hit < at:
+                    continue
             begin = data.rfind(b"\n", at, hit) + 1 or at
             stop = data.index(b"\n", hit)
-            self.lines += data.count(b"\n", at, begin) + 1
             at = stop + 1
-            if not _quotes_request(data, begin, hit, stop):
-                line = data[begin:stop]
-                if self._collector is None or _METRICS not in line or not self._figures(line, self._collector):
-                    self._line(line)
+            line = data[begin:stop]
+            metrics = collector is not None and _METRICS in line
+            if not metrics and _quotes_request(data, begin, hit, stop):
+                continue
+            self.lines += _newlines(data, counted, begin) + 1
+            counted = at
+            if not (metrics and (self._figures(line) or _quotes_request(data, begin, hit, stop))):
+                self._line(line)
+        self.lines += _newlines(data, counted, at)
         while self._after and at < end:
             at = self._next_line(data, at)
-        self.lines += data.count(b"\n", at, end)
+        self.lines += _newlines(data, at, end)
 
     def _next_line(self, data: bytes, start: int) -> int:
         """Handle the line at `start`; return where the next one begins."""
@@ -183,8 +192,10 @@ class Parser:
         self._line(data[start:stop])
         return stop + 1
 
-    def _figures(self, line: bytes, collector: Collector) -> bool:
+    def _figures(self, line: bytes) -> bool:
         """Take a metrics line as mere figures; False when it must be read the long way."""
+        if self._collector is None:
+            return False
         if self._read_metrics is None:
             self._metrics_lines += 1
             if self._metrics_lines < _MANY:
@@ -193,7 +204,7 @@ class Parser:
 
             self._read_metrics = metrics_reader()
         figures = self._read_metrics(line)
-        return figures is not None and collector.add_figures(self.lines, figures)
+        return figures is not None and self._collector.add_figures(self.lines, figures)
 
     def _line(self, raw: bytes, cut: bool = False) -> None:
         """Handle line number `self.lines`."""
@@ -263,6 +274,18 @@ class Parser:
             self.unrecognised += 1
             if self._on_unrecognised is not None:
                 self._on_unrecognised(line)
+
+
+def _newlines(data: bytes, start: int, end: int) -> int:
+    """Return how many newlines are in `data[start:end]`.
+
+    Until Python 3.13 `count` looks at each byte, while `replace` jumps from one newline to the next: three times as fast for
+    lines of usual length.
+    """
+    if sys.version_info >= (3, 13) or end - start < 512 or data.count(b"\n", start, start + 512) > 32:
+        return data.count(b"\n", start, end)
+    piece = data[start:end]
+    return len(piece) - len(piece.replace(b"\n", b""))
 
 
 def _quotes_request(data: bytes, begin: int, hit: int, stop: int) -> bool:
