@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck.budget._grouping import CannotGroupError
 from vlogcheck.budget._layer import MAMBA, LayerSpec
+from vlogcheck.budget.model import ModelConfigError, overridden
 from vlogcheck.budget.pool import Pool
+from vlogcheck.budget.specs import build_layers
 from vlogcheck.ledger import Number
 from vlogcheck.units import Interval
 
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
     from vlogcheck.budget._settings import Settings
     from vlogcheck.budget.model import ModelConfig
-    from vlogcheck.budget.plan import KVPlan
     from vlogcheck.budget.specs import ModelLayers
     from vlogcheck.expected import ExpectedEngine, Setup
 
@@ -78,6 +80,11 @@ class Case:
         return any(layer.spec.kind == MAMBA for layer in self.layers.layers)
 
     @property
+    def keeps_tokens(self) -> bool:
+        """Whether some layer keeps tokens, rather than states only."""
+        return any(layer.spec.kind != MAMBA for layer in self.layers.layers)
+
+    @property
     def latent(self) -> bool:
         """Whether attention keeps one latent per token."""
         return self.settings.use_mla
@@ -106,17 +113,50 @@ class Case:
             content = spec.content_bytes * factor
             return replace(spec, content_bytes=int(content)) if content.denominator == 1 and content else None
 
-        whole = self.variant(text, change)
+        whole = self._thinner(text, factor) if self.has_states else self.variant(text, change)
         if whole is not None:
             return whole
         # Not a whole number of bytes per layer: the sum over layers is divided, which is the same for the pool.
         return Variant(text, self.layers, self.settings, memory=1 / factor, unit=factor)
 
-    def replanned(self, text: str, plan: KVPlan) -> Variant | None:
-        """Return the ledger of another plan."""
-        if plan.pool is None or plan.settings is None:
+    def _thinner(self, text: str, factor: Fraction) -> Variant | None:
+        """Return the ledger with heads, or latents, of another size: the block of a hybrid model follows from it."""
+        names = ("kv_lora_rank", "qk_rope_head_dim") if self.latent else ("head_dim",)
+        sizes = {name: getattr(self.model, name) * factor for name in names}
+        if any(size.denominator > 1 for size in sizes.values()):
             return None
-        return Variant(text, plan.pool.layers, plan.settings)
+        return self.remodelled(text, **{name: int(size) for name, size in sizes.items()})
+
+    def remodelled(self, text: str, **sizes: int) -> Variant | None:
+        """Return the ledger of another configuration; None where the keys are not what its sizes are read from."""
+        model = self.model
+        inner = {name: sizes for name, part in model.raw.items() if _is_part(part, model.text)}
+        try:
+            changed = overridden(model, sizes if model.text is model.raw else inner)
+            read = {"num_key_value_heads": changed.num_kv_heads, "head_dim": changed.head_dim}
+            if any(read.get(name, size) != size for name, size in sizes.items()):
+                return None
+        except ModelConfigError:
+            return None
+        return self.planned(text, config=changed)
+
+    def planned(self, text: str, **changed: Any) -> Variant | None:
+        """Return the ledger planned again with options or arguments of the plan changed; None where that is no plan."""
+        try:
+            if self.setup.options.block_size is not None and self.has_states:
+                # The block size a log prints follows from the states: it is not asked for, and changes with them.
+                free = self.setup.plan(available=None, block_size=None)
+                if free.pool is not None and free.pool.layers.layers == self.layers.layers:
+                    changed.setdefault("block_size", None)
+            plan = self.setup.plan(available=None, **changed)
+            if plan.settings is None:
+                return None
+            if plan.pool is not None:
+                return Variant(text, plan.pool.layers, plan.settings)
+            # vLLM would refuse to group them: a hand ledger still counts their bytes.
+            return Variant(text, build_layers(changed.get("config", self.model), plan.settings), plan.settings)
+        except ModelConfigError:
+            return None
 
     def bytes_per_token(self, variant: Variant) -> Fraction:
         """Return the bytes one token takes on the rank that holds most, every attention layer counted in full."""
@@ -165,6 +205,11 @@ class Case:
 
 def _token(spec: LayerSpec) -> Fraction:
     return Fraction(0) if spec.kind == MAMBA else Fraction(spec.content_bytes, spec.tokens_per_state)
+
+
+def _is_part(part: object, text: Mapping[str, Any]) -> bool:
+    """Whether an object of a wrapper's configuration is what its language model was read from (defaults are filled in)."""
+    return isinstance(part, Mapping) and bool(part) and all(text.get(key) == value for key, value in part.items())
 
 
 def _per_stage(memory: Sequence[Interval], stages: int) -> list[Interval]:

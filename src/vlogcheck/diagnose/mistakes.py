@@ -10,9 +10,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from vlogcheck.budget._blocksize import DEFAULT
 from vlogcheck.budget._layer import CHUNKED, FULL_KINDS, MAMBA, SLIDING, SLIDING_MLA, LayerSpec
 from vlogcheck.budget.kinds._base import share
-from vlogcheck.budget.model import ModelConfigError
 from vlogcheck.budget.specs import ModelLayers
 from vlogcheck.diagnose._case import Case, Variant
 
@@ -53,7 +53,11 @@ def _mistake(summary: str) -> Callable[[Callable[[Case], Iterator[Variant | None
 
 @_mistake("the tensor-parallel share is not taken: the figure of all ranks together")
 def tp_share_not_taken(case: Case) -> Iterator[Variant | None]:
-    if case.tp > 1 and not case.latent and not case.has_states:
+    if case.tp > 1 and not case.latent:
+        if case.has_states:  # the states are split as well: plan all of it for one rank
+            text = f"the TP share is not taken (TP={case.tp}): all ranks' KV heads and states on one"
+            yield case.planned(text, tensor_parallel_size=1)
+            return
         whole = Fraction(case.kv_heads, share(case.kv_heads, case.tp))
         if whole != 1:
             yield case.scaled(f"the TP share is not taken (TP={case.tp}): all ranks' KV heads on one", whole)
@@ -71,38 +75,41 @@ def bytes_per_element(case: Case) -> Iterator[Variant | None]:
         text = f"{name} instead of {now}"
         if not case.has_states:
             yield case.scaled(text, Fraction(size, now))
-            continue
-        try:  # the block size follows the state's page: plan it again
-            plan = case.setup.plan(kv_cache_dtype={1: "fp8", 2: "bfloat16", 4: "float32"}[size])
-        except ModelConfigError:
-            continue
-        yield case.replanned(text, plan)
+        # The block size follows from the state's page, or from the kernel for this type.
+        yield case.planned(text, kv_cache_dtype={1: "fp8", 2: "bfloat16", 4: "float32"}[size])
 
 
 @_mistake("attention heads counted instead of KV heads")
 def attention_heads(case: Case) -> Iterator[Variant | None]:
-    if case.latent or case.has_states or case.heads <= case.kv_heads:
+    if case.latent or case.heads <= case.kv_heads:
         return
+    text = f"attention heads ({case.heads}) counted instead of KV heads ({case.kv_heads})"
     factor = Fraction(share(case.heads, case.tp), share(case.kv_heads, case.tp))
-    if factor != 1:
-        yield case.scaled(f"attention heads ({case.heads}) counted instead of KV heads ({case.kv_heads})", factor)
+    if case.has_states:
+        yield case.remodelled(text, num_key_value_heads=case.heads)
+    elif factor != 1:
+        yield case.scaled(text, factor)
 
 
 @_mistake("K or V counted once instead of both")
 def kv_counted_once(case: Case) -> Iterator[Variant | None]:
-    if not case.latent and not case.has_states:
+    if not case.latent and case.keeps_tokens:
         yield case.scaled("K or V counted once instead of both", Fraction(1, 2))
 
 
 @_mistake("head_dim taken as hidden size ÷ attention heads instead of the explicit key")
 def head_dim_from_hidden(case: Case) -> Iterator[Variant | None]:
     explicit = case.model.explicit_head_dim
-    if case.latent or case.has_states or explicit is None or not case.heads:
+    if case.latent or explicit is None or not case.heads:
         return
     derived = max(1, case.model.hidden_size // case.heads)
     if derived != explicit:
         text = f"head_dim = hidden size ÷ heads = {derived} instead of the configuration's head_dim {explicit}"
-        yield case.scaled(text, Fraction(derived, explicit))
+        yield (
+            case.remodelled(text, head_dim=derived)
+            if case.has_states
+            else case.scaled(text, Fraction(derived, explicit))
+        )
 
 
 @_mistake("the layers of all pipeline stages counted instead of one stage's")
@@ -110,33 +117,36 @@ def all_pipeline_stages(case: Case) -> Iterator[Variant | None]:
     if case.pp > 1:
         text = f"the layers of all {case.pp} pipeline stages counted on one rank"
         yield _one_stage(case, text)
+        yield case.planned(text, pipeline_parallel_size=1)  # with the batches one stage has in flight
 
 
 @_mistake("the whole model's figure: neither the tensor-parallel nor the pipeline share taken")
 def whole_model(case: Case) -> Iterator[Variant | None]:
-    if case.pp > 1 and case.tp > 1 and not case.latent and not case.has_states:
-        scaled = case.scaled("", Fraction(case.kv_heads, share(case.kv_heads, case.tp)))
+    if case.pp > 1 and case.tp > 1 and not case.latent:
         text = f"the whole model's figure: neither TP={case.tp} nor PP={case.pp} taken into account"
-        yield _one_stage(replace(case, layers=scaled.layers), text)
+        if not case.has_states:
+            scaled = case.scaled("", Fraction(case.kv_heads, share(case.kv_heads, case.tp)))
+            yield _one_stage(replace(case, layers=scaled.layers), text)
+        yield case.planned(text, tensor_parallel_size=1, pipeline_parallel_size=1)
 
 
 @_mistake("the tensor-parallel share taken twice, or one rank's figure taken for the total")
 def tp_share_taken_twice(case: Case) -> Iterator[Variant | None]:
-    if case.tp > 1 and not case.latent and not case.has_states:
+    if case.tp > 1 and not case.latent and case.keeps_tokens:
         text = f"the TP share taken twice (TP={case.tp}): a rank's figure was taken for the total and divided again"
         yield case.scaled(text, Fraction(1, case.tp))
 
 
 @_mistake("one pipeline stage's layers divided by the stages once more")
 def pp_share_taken_twice(case: Case) -> Iterator[Variant | None]:
-    if case.pp > 1 and not case.has_states:
+    if case.pp > 1 and case.keeps_tokens:
         text = f"the PP share taken twice (PP={case.pp}): a stage's figure was divided by the stages again"
         yield case.scaled(text, Fraction(1, case.pp))
 
 
 @_mistake("KV heads divided further although there are fewer of them than ranks, which hold copies")
 def replication_forgotten(case: Case) -> Iterator[Variant | None]:
-    if case.tp > case.kv_heads and not case.latent and not case.has_states:
+    if case.tp > case.kv_heads and not case.latent and case.keeps_tokens:
         text = f"KV heads are copied, not split, over TP={case.tp} ranks: there are only {case.kv_heads}"
         yield case.scaled(text, Fraction(case.kv_heads, case.tp))
 
@@ -166,7 +176,7 @@ def local_layers_left_out(case: Case) -> Iterator[Variant | None]:
 
 @_mistake("latent attention (MLA) counted as K and V")
 def latent_as_k_and_v(case: Case) -> Iterator[Variant | None]:
-    if case.latent and not case.has_states:
+    if case.latent:
         yield case.scaled("the latent (MLA) counted as K and V: twice instead of once", Fraction(2))
 
 
@@ -174,17 +184,14 @@ def latent_as_k_and_v(case: Case) -> Iterator[Variant | None]:
 def latent_as_full_attention(case: Case) -> Iterator[Variant | None]:
     if not case.latent:
         return
-    try:
-        plan = case.setup.plan(env={**case.setup.env, "VLLM_MLA_DISABLE": "1"})
-    except ModelConfigError:
-        return
     width = case.model.qk_nope_head_dim + case.model.qk_rope_head_dim
-    yield case.replanned(f"latent attention counted as {case.heads} heads of {width} with K and V", plan)
+    text = f"latent attention counted as {case.heads} heads of {width} with K and V"
+    yield case.planned(text, env={**case.setup.env, "VLLM_MLA_DISABLE": "1"})
 
 
 @_mistake("the latent (MLA) divided by the tensor-parallel size, though every rank holds it whole")
 def latent_divided(case: Case) -> Iterator[Variant | None]:
-    if case.latent and case.tp > 1 and not case.has_states:
+    if case.latent and case.tp > 1:
         text = f"the latent (MLA) divided by TP={case.tp}, though every rank holds it whole"
         yield case.scaled(text, Fraction(1, case.tp))
 
@@ -195,11 +202,14 @@ def states_as_full_attention(case: Case) -> Iterator[Variant | None]:
     if attention is None or not case.has_states:
         return
     states = sum(layer.spec.kind == MAMBA for layer in case.layers.layers)
-    layers = tuple(
-        replace(layer, spec=attention) if layer.spec.kind == MAMBA else layer for layer in case.layers.layers
-    )
-    text = f"{states} of {len(layers)} layers keep a state but are counted as full attention"
-    yield _with_layers(case, text, replace(case.layers, layers=layers))
+    text = f"{states} of {len(case.layers.layers)} layers keep a state but are counted as full attention"
+    for size in dict.fromkeys((attention.block_size, case.settings.options.block_size or DEFAULT, DEFAULT)):
+        plain = attention.with_block_size(size)  # nothing has to hold a state any more
+        layers = tuple(
+            replace(layer, spec=plain) if layer.spec in (attention, plain) or layer.spec.kind == MAMBA else layer
+            for layer in case.layers.layers
+        )
+        yield _with_layers(case, text, replace(case.layers, layers=layers))
 
 
 @_mistake("the drafter's layers forgotten")
@@ -209,6 +219,7 @@ def drafter_forgotten(case: Case) -> Iterator[Variant | None]:
     if drafted:
         text = f"the drafter's {drafted} layer{'s' if drafted > 1 else ''} forgotten"
         yield _with_layers(case, text, replace(case.layers, layers=kept))
+        yield case.planned(text, speculative_config=None)  # with the states and slots speculation takes
 
 
 @_mistake("GB (10^9 bytes) and GiB (2^30) taken for each other")

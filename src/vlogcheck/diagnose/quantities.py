@@ -6,9 +6,8 @@ from fractions import Fraction
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from vlogcheck.budget.model import ModelConfigError
 from vlogcheck.diagnose._case import Bounds, Case, Variant
-from vlogcheck.diagnose._result import Candidate, Diagnosis
+from vlogcheck.diagnose._result import Diagnosis, Reading, of, reading
 from vlogcheck.diagnose.mistakes import MISTAKES
 
 if TYPE_CHECKING:
@@ -46,14 +45,11 @@ def whole_model(case: Case) -> Case | None:
     """Return the ledger of the whole model, as if one rank held it; None where it cannot be planned."""
     if case.tp == 1 and case.pp == 1:
         return case
-    setup = case.setup._replace(available=None)
-    try:
-        plan = setup.plan(tensor_parallel_size=1, pipeline_parallel_size=1)
-    except ModelConfigError:
+    one = case.planned("", tensor_parallel_size=1, pipeline_parallel_size=1)
+    if one is None:
         return None
-    if plan.pool is None or plan.settings is None:
-        return None
-    return Case(setup, case.model, plan.settings, plan.pool.layers, ())
+    setup = case.setup._replace(available=None, options=one.settings.options)
+    return Case(setup, case.model, one.settings, one.layers, ())
 
 
 def ranks_of_a_token(case: Case) -> Fraction:
@@ -65,38 +61,49 @@ def ranks_of_a_token(case: Case) -> Fraction:
 
 def diagnose_stated_bytes(case: Case, told: Bounds) -> Diagnosis:
     """Return the mistakes behind a stated figure that may be meant for one rank or for the whole model."""
-    rank = diagnose_bytes_per_token(case, told).candidates
+    rank = diagnose_bytes_per_token(case, told).readings
     whole = whole_model(case)
     if whole is None or whole is case:
         return Diagnosis(rank)
-    return alternating(rank, diagnose_bytes_per_token(whole, told).candidates)
+    return alternating(rank, diagnose_bytes_per_token(whole, told).readings)
 
 
-def alternating(rank: Sequence[Candidate], whole: Sequence[Candidate]) -> Diagnosis:
+def alternating(rank: Sequence[Reading], whole: Sequence[Reading]) -> Diagnosis:
     """Return the mistakes of both readings of a figure, the commonest of each first."""
-    meant = [c._replace(text=f"{c.text} (of the whole model's figure)") for c in whole if c.key not in SHARES]
+    meant = [r._replace(text=f"{r.text} (of the whole model's figure)") for r in whole if r.key not in SHARES]
     pairs = zip_longest(rank, meant)
-    return Diagnosis(tuple(candidate for pair in pairs for candidate in pair if candidate is not None))
+    return of(found for pair in pairs for found in pair)
 
 
 def diagnose_tokens(case: Case, seen: Bounds, length: int) -> Diagnosis:
     """Return the mistakes with which the release would print `seen` tokens (bounds) for a `max_model_len` of `length`."""
-    return _search(case, lambda variant: case.tokens(variant, length), seen)
+    right = case.tokens(case.unchanged, length)
+    return _search(case, lambda variant: _other(case.tokens(variant, length), right), seen)
 
 
 def diagnose_concurrency(case: Case, seen: Bounds, length: int) -> Diagnosis:
     """Return the mistakes with which `seen` requests (bounds) of `length` tokens would fit."""
-    return _search(case, lambda variant: case.concurrency(variant, length), seen)
+    right = case.concurrency(case.unchanged, length)
+    return _search(case, lambda variant: _other(case.concurrency(variant, length), right), seen)
+
+
+def _other(found: Bounds | None, right: Bounds | None) -> Bounds | None:
+    """Return a figure, or None where it is the right one: a mistake without effect explains nothing."""
+    return None if found == right else found
 
 
 def _search(case: Case, value: Callable[[Variant], Bounds | None], seen: Bounds) -> Diagnosis:
-    return Diagnosis(tuple(_candidates(case, value, seen)))
+    return of(_readings(case, value, seen))
 
 
-def _candidates(case: Case, value: Callable[[Variant], Bounds | None], seen: Bounds) -> Iterator[Candidate]:
+def _readings(case: Case, value: Callable[[Variant], Bounds | None], seen: Bounds) -> Iterator[Reading]:
+    """Yield one reading for each mistake that gives the figure: of its variants the one that agrees best."""
     for mistake in MISTAKES.values():
-        for variant in mistake.variants(case):
-            found = value(variant)
-            if found is not None and found[0] <= seen[1] and seen[0] <= found[1]:
-                yield Candidate(mistake.key, variant.text, *found)
-                break
+        found = [
+            known
+            for variant in mistake.variants(case)
+            if (bounds := value(variant)) is not None
+            and (known := reading(mistake.key, variant.text, bounds, seen)) is not None
+        ]
+        if found:
+            yield next((known for known in found if known.central), found[0])

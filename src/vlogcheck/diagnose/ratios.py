@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from vlogcheck.diagnose._result import Candidate, Diagnosis
+from vlogcheck.diagnose._result import Diagnosis, Reading, of, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,16 +69,14 @@ def diagnose_ratio(
 
     `unit` is the binary over the decimal unit the figure is written in.
     """
-    found = []
-    for key, text, factor in _factors(parallel, unit):
-        low, high = seen[0] * factor, seen[1] * factor
-        if low <= stated[1] and stated[0] <= high:
-            found.append(Candidate(key, text, low, high))
+    found = [
+        reading(key, text, (seen[0] * factor, seen[1] * factor), stated)
+        for key, text, factor in _factors(parallel, unit)
+    ]
     for ratio in range(2, _MOST_HEADS + 1):
-        if seen[0] * ratio <= stated[1] and stated[0] <= seen[1] * ratio:
-            text = f"attention heads counted instead of KV heads, if the model has {ratio} of them for each KV head"
-            found.append(Candidate("attention_heads", text, seen[0] * ratio, seen[1] * ratio))
-    return Diagnosis(tuple(found))
+        text = f"attention heads counted instead of KV heads, if the model has {ratio} of them for each KV head"
+        found.append(reading("attention_heads", text, (seen[0] * ratio, seen[1] * ratio), stated))
+    return of(found)
 
 
 def diagnose_weights(setup: Setup, seen: Interval, stage: int = 0) -> Diagnosis:
@@ -140,8 +138,9 @@ def diagnose_weights(setup: Setup, seen: Interval, stage: int = 0) -> Diagnosis:
         yield "gb_for_gib", text, scaled(bytes_of(setup), 1 / GB_PER_GIB)
         yield "gb_for_gib", "GiB taken where GB (10^9) is meant", scaled(bytes_of(setup), GB_PER_GIB)
 
-    found: dict[str, Candidate] = {}
+    found: dict[str, Reading] = {}
     for key, text, bounds in variants():
-        if bounds is not None and bounds[0] <= seen.hi and seen.lo <= bounds[1]:
-            found.setdefault(key, Candidate(key, text, *bounds))
+        known = None if bounds is None else reading(key, text, bounds, (seen.lo, seen.hi))
+        if known is not None:
+            found.setdefault(key, known)
     return Diagnosis(tuple(found.values()))
