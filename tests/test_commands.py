@@ -141,6 +141,14 @@ def test_a_card_that_can_be_none_is_refused(device: str, status: int, says: str)
     assert says in (done.stderr if status == USAGE else done.stdout).decode()
 
 
+def test_a_mistyped_command_is_no_missing_log() -> None:
+    for words in (("chek", LOG), ("explan", "VL401"), ("difff", LOG, LOG)):
+        done = run(*words)
+        assert done.returncode == USAGE
+        assert "did you mean `vlogcheck " in done.stderr.decode()
+    assert b"serve: no such file" in run("serve").stderr
+
+
 def test_lists_and_pages() -> None:
     rows = run("list", "checks").stdout.decode().splitlines()
     assert rows[0].split() == ["code", "severity", "since", "name", "flags"]

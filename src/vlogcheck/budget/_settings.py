@@ -160,7 +160,8 @@ def _dtype(model: ModelConfig, options: ServeOptions, notes: list[str]) -> str:
         chosen = stated
     chosen = {"half": "float16", "float": "float32"}.get(chosen, chosen)
     if chosen not in ELEMENT_BYTES:
-        raise ModelConfigError(f"dtype {chosen[:40]!r} is not known")
+        known = ", ".join(sorted({"auto", "half", "float", *ELEMENT_BYTES}))
+        raise ModelConfigError(f"dtype {chosen[:40]!r} is not known: known are {known}")
     return chosen
 
 
@@ -175,7 +176,8 @@ def _cache_dtype(model: ModelConfig, options: ServeOptions, release: Release, no
         elif chosen == "bfloat16":
             chosen = "auto"
     if chosen != "auto" and chosen not in CACHE_ELEMENT:
-        raise ModelConfigError(f"--kv-cache-dtype {chosen[:40]!r} is not known")
+        known = ", ".join(sorted({"auto", *CACHE_ELEMENT}))
+        raise ModelConfigError(f"--kv-cache-dtype {chosen[:40]!r} is not known: known are {known}")
     return chosen
 
 

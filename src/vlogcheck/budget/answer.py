@@ -57,15 +57,23 @@ class Budget:
     """KV cache memory per rank that what was asked for takes."""
 
     @property
+    def too_long(self) -> bool:
+        """Whether requests of `context` tokens are refused, whatever the memory: they exceed max_model_len."""
+        longest = self.plan.max_model_len
+        return self.context is not None and longest is not None and self.context > longest
+
+    @property
     def fits(self) -> bool | None:
         """Whether what was asked for fits; None where it cannot be said."""
         if self.plan.unknown is not None:
             return None
         if self.plan.error is not None:
             return False
+        if self.too_long:
+            return False
         if self.plan.num_blocks is None:
             return None
-        if self.concurrency is None:
+        if self.concurrency is None or not self.plan.specs:  # without a KV cache there is nothing to run out of
             return True
         return self.concurrency_at_context is not None and self.concurrency_at_context >= self.concurrency
 

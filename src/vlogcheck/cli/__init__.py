@@ -46,8 +46,20 @@ class _Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in _COMMANDS and args[0] not in ("--help", "-h", "--version"):
+            self._refuse_misspelt(args[0])
             args = ["check", *args]
         return super().parse_args(ctx, args)
+
+    @staticmethod
+    def _refuse_misspelt(word: str) -> None:
+        """Tell a mistyped command from a log that does not exist."""
+        if word.isalpha() and not os.path.exists(word):
+            from difflib import get_close_matches
+
+            if close := get_close_matches(word, _COMMANDS, 1, 0.7):
+                raise click.UsageError(
+                    f"there is no command and no file {word!r}: did you mean `vlogcheck {close[0]}`?"
+                )
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -63,8 +75,8 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 def _cli() -> None:
     """Check the memory ledger a vLLM server printed while starting against the one you computed.
 
-    `vlogcheck LOG --expect-concurrency 16` is the check; exit status 0 pass, 1 fail, 2 usage or unreadable input,
-    3 inconclusive.
+    `vlogcheck LOG --expect-concurrency 16` is the check: exit status 0 pass, 1 fail, 2 usage or unreadable input,
+    3 inconclusive. `vlogcheck COMMAND --help` says more.
     """
 
 

@@ -89,6 +89,7 @@ def command(ctx: click.Context, /, configs: tuple[str, ...], output: str, **opti
 
     flags = parse_serve_flags(ctx.meta.get("vllm.flags", []))
     _refuse_misspelt(flags.unused)
+    options["device"] = options["device"] or _platform(flags.unused.get("device"))
     sizes = [size for group in options["available_kv_memory"] for size in group]
     available = sizes[0] if len(sizes) == 1 else sizes or None
     budgets = [
@@ -102,6 +103,22 @@ def command(ctx: click.Context, /, configs: tuple[str, ...], output: str, **opti
     put(render_json(budgets) if output == "json" else render(budgets, flags))
     verdicts = [budget.fits for budget in budgets]
     sys.exit(1 if False in verdicts else 3 if None in verdicts else 0)
+
+
+_PLATFORMS = ("auto", "cuda", "rocm", "cpu")
+_OTHER_PLATFORMS = ("hpu", "neuron", "openvino", "tpu", "xpu")
+
+
+def _platform(device: Any) -> str | None:
+    """Return the card that vLLM's own `--device` (a platform, in releases that have it) means, or None for any."""
+    if device is None or device in _PLATFORMS:
+        return "cpu" if device == "cpu" else None
+    if device in _OTHER_PLATFORMS:
+        raise click.UsageError(
+            f"--device {device}: the rules of that platform are not modelled, only CUDA, ROCm and CPU"
+        )
+    known = ", ".join(sorted((*_PLATFORMS, *_OTHER_PLATFORMS)))
+    raise click.UsageError(f"--device {str(device)[:100]!r} of `vllm serve` is not known: known are {known}")
 
 
 def _refuse_misspelt(unused: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING
 
 from vlogcheck.units import format_bytes, format_gib
@@ -34,7 +35,11 @@ def render(budgets: list[Budget], flags: ServeOptions) -> str:
 def _one(budget: Budget, flags: ServeOptions) -> list[str]:
     made = budget.plan
     reason = _reason(budget)
-    out = [f"{budget.name}: {_FITS[budget.fits]}" + (f": {reason}" if reason else "")]
+    bound = budget.fits and budget.ledger["other"].status == "assumed"
+    verdict = _FITS[budget.fits] + (
+        " before activation and graphs, which a configuration does not tell" if bound else ""
+    )
+    out = [f"{budget.name}: {verdict}" + (f": {reason}" if reason else "")]
     if made.unknown is not None:
         out.append(f"  not modelled: {made.unknown.reason}")
         out += [f"  can still be checked in a log: {what}" for what in made.unknown.checkable]
@@ -60,7 +65,7 @@ def _one(budget: Budget, flags: ServeOptions) -> list[str]:
         out.append(f"  one request of {made.max_model_len:,} tokens takes {per_request:,} blocks")
     if made.error is not None:
         out += ["", f"  vLLM would refuse: {made.error.message}"]
-    answers = _answers(budget)
+    answers = _answers(budget, flags)
     out += ["", *answers] if answers else []
     return out + _notes([budget], flags)
 
@@ -89,8 +94,8 @@ def _reason(budget: Budget) -> str:
         if "requested" in budget.ledger and not budget.ledger["weights"].known:
             return "the weights are not known from the configuration"
         return "give --total-memory or --available-kv-memory" if made.num_blocks is None else ""
-    if budget.fits or made.error is None:
-        return ""
+    if made.error is None:
+        return _asked(budget)
     error = made.error
     if error.needed_gib is not None and error.available_gib is not None:
         return (
@@ -100,17 +105,34 @@ def _reason(budget: Budget) -> str:
     return "no memory is left for the KV cache" if error.kind == "no_kv_cache_memory" else ""
 
 
-def _answers(budget: Budget) -> list[str]:
+def _asked(budget: Budget) -> str:
+    """Return how what was asked for compares with what there is room for."""
+    made, held = budget.plan, budget.concurrency_at_context
+    if budget.too_long:
+        return f"requests of {budget.context:,} tokens are refused, max_model_len is {made.max_model_len:,}"
+    if not made.specs:
+        return "it has no KV cache: requests are limited by max_num_seqs and the step's tokens alone"
+    if budget.concurrency is None or held is None:
+        return ""
+    least = "≈ " if "kv_cache" in budget.ledger and not budget.ledger["kv_cache"].exact else ""
+    return f"the KV cache holds {least}{float(held):,.2f} requests of {budget.context:,} tokens, {budget.concurrency:,g} asked for"
+
+
+def _answers(budget: Budget, flags: ServeOptions) -> list[str]:
     rows: list[tuple[str, str, str]] = []
+    if budget.too_long or not budget.plan.specs:
+        return []
     if budget.context and budget.concurrency_at_context is not None:
         rows.append(
             (f"requests of {budget.context:,} tokens at once", f"{float(budget.concurrency_at_context):,.2f}", "")
         )
+    if (scheduled := _scheduled(budget, flags)) is not None:
+        rows.append(scheduled)
     if budget.concurrency is not None:
         largest = "none" if budget.largest_context is None else f"{budget.largest_context:,} tokens"
-        rows.append((f"longest request of which {budget.concurrency:g} fit", largest, "--max-model-len"))
+        rows.append((f"longest request of which {budget.concurrency:,g} fit", largest, "--max-model-len"))
         if budget.needed_bytes is not None and budget.context:
-            what = f"KV cache for {budget.concurrency:g} × {budget.context:,} tokens"
+            what = f"KV cache for {budget.concurrency:,g} × {budget.context:,} tokens"
             rows.append((what, format_gib(budget.needed_bytes), "per rank"))
     if "total" in budget.ledger and budget.ledger["weights"].known:
         least = budget.smallest_utilization
@@ -122,6 +144,18 @@ def _answers(budget: Budget) -> list[str]:
             ("smallest tensor-parallel size that fits", "none up to 16" if degree is None else f"TP={degree}", "")
         )
     return _align(rows)
+
+
+def _scheduled(budget: Budget, flags: ServeOptions) -> tuple[str, str, str] | None:
+    """Return how many requests may run at once whatever the KV cache holds."""
+    settings = budget.plan.settings
+    if settings is None:
+        return None
+    most = settings.max_num_seqs
+    note = "--max-num-seqs" if flags.max_num_seqs else "the default of --max-num-seqs for this release and card"
+    if budget.concurrency is not None and flags.data_parallel_size == 1 and budget.concurrency > most:
+        note = f"{note}: --max-num-seqs {math.ceil(budget.concurrency)} lets all of them run"
+    return ("requests the scheduler runs at once", f"{most:,}", note)
 
 
 def _advice(share: object) -> str:
@@ -157,9 +191,13 @@ def _table(budgets: list[Budget]) -> list[str]:
     for budget in budgets:
         weights = [w.allocated_bytes for w in budget.weights if not w.unknown]
         made = budget.plan
-        held = budget.concurrency_at_context
-        least = [] if budget.smallest_tensor_parallel is None else [f"TP={budget.smallest_tensor_parallel}"]
-        reason = _reason(budget) or (made.unknown.reason if made.unknown is not None else "")
+        held = None if budget.too_long else budget.concurrency_at_context
+        degree = budget.smallest_tensor_parallel
+        asked = made.specs and not budget.too_long
+        least = "none up to TP=16" if budget.ledger["weights"].known and asked else "–"
+        reason = (_reason(budget) if not budget.fits else "") or (
+            made.unknown.reason if made.unknown is not None else ""
+        )
         rows.append(
             (
                 budget.name,
@@ -167,7 +205,7 @@ def _table(budgets: list[Budget]) -> list[str]:
                 budget.ledger["kv_cache"].text(),
                 f"{made.kv_cache_tokens:,}" if made.kv_cache_tokens is not None else "–",
                 "–" if held is None or made.error is not None else f"{float(held):,.2f} × {budget.context:,}",
-                "".join(least) or ("none up to TP=16" if budget.ledger["weights"].known else "–"),
+                least if degree is None or not asked else f"TP={degree}",
                 _FITS[budget.fits] + (f": {reason}" if reason else ""),
             )
         )
