@@ -115,7 +115,8 @@ def _asked(budget: Budget) -> str:
     if budget.concurrency is None or held is None:
         return ""
     least = "≈ " if "kv_cache" in budget.ledger and not budget.ledger["kv_cache"].exact else ""
-    return f"the KV cache holds {least}{float(held):,.2f} requests of {budget.context:,} tokens, {budget.concurrency:,g} asked for"
+    holds = f"the KV cache holds {least}{float(held):,.2f} requests of {budget.context:,} tokens"
+    return f"{holds}, {budget.concurrency:,g} asked for"
 
 
 def _answers(budget: Budget, flags: ServeOptions) -> list[str]:
