@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from vlogcheck._anchors import METRICS
 from vlogcheck.lines import ANSI, PREFIX, origin_of
 from vlogcheck.records import EngineStats
 from vlogcheck.wrappers import VLLM_START
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Figures", "metrics_reader"]
 
+_METRICS = METRICS.encode()
 _PRINTABLE = bytes(range(0x20, 0x7F))
 _HOLES = ("tags", "time", "running", "waiting", "kv_cache_usage_percent", "preemptions", "engine", "engines")
 _NUMBERS = ("running", "waiting", "kv_cache_usage_percent", "preemptions", "engines")
@@ -95,6 +97,8 @@ def metrics_reader() -> Callable[[bytes], Figures | None]:
         try:
             where = shapes[shape]
         except KeyError:
+            if _METRICS not in raw:
+                return None
             if len(shapes) >= _MOST:
                 shapes.clear()
             where = shapes[shape] = places(raw)

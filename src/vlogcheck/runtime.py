@@ -26,10 +26,6 @@ class Sample(NamedTuple):
     """KV cache usage in percent."""
 
 
-def _each(sample: Sample) -> float:
-    return sample.usage / sample.running
-
-
 class RunTime:
     """Peaks and sums over all metrics lines. Each figure keeps the line that shows it."""
 
@@ -77,6 +73,8 @@ class RunTime:
         self.first_uneven: tuple[Sample, str, Sample, str] | None = None
         """The first of them: the busy engine's line and name, the idle one's last line and name."""
         self._latest: dict[str, Sample] = {}
+        self._least = float("inf")
+        """KV cache usage for each running request on the lightest line."""
 
     def add(self, record: EngineStats) -> None:
         """Take one metrics line."""
@@ -89,29 +87,32 @@ class RunTime:
 
     def add_sample(self, sample: Sample, preemptions: int = 0, engine: str | None = None, summed: int = 1) -> None:
         """Take one metrics line's figures; `summed` is how many engines the line adds up."""
+        _, _, running, waiting, usage = sample
         self.samples += 1
-        self.summed = max(self.summed, summed)
+        if summed > self.summed:
+            self.summed = summed
         if engine is not None and (engine in self.engines or len(self.engines) < _MOST_ENGINES):
             self.engines.add(engine)
             self._add_engine(sample, engine)
         if self.first is None:
             self.first = sample
         self.last = sample
-        if sample.running:
+        if running:
             self.busy += 1
-            if sample.usage > 0 and (self.lightest is None or _each(sample) < _each(self.lightest)):
+            if usage > 0 and usage / running < self._least:
+                self._least = usage / running
                 self.lightest = sample
-        if self.peak_running is None or sample.running > self.peak_running.running:
+        if self.peak_running is None or running > self.peak_running.running:
             self.peak_running = sample
-        if self.peak_waiting is None or sample.waiting > self.peak_waiting.waiting:
+        if self.peak_waiting is None or waiting > self.peak_waiting.waiting:
             self.peak_waiting = sample
-        if self.peak_usage is None or sample.usage > self.peak_usage.usage:
+        if self.peak_usage is None or usage > self.peak_usage.usage:
             self.peak_usage = sample
-        if sample.waiting:
+        if waiting:
             self.queued += 1
-            self.queued_running += sample.running
-            self.queued_usage += sample.usage
-            if self.peak_queued is None or sample.running > self.peak_queued.running:
+            self.queued_running += running
+            self.queued_usage += usage
+            if self.peak_queued is None or running > self.peak_queued.running:
                 self.peak_queued = sample
             self._add_queue(sample)
         if preemptions:

@@ -157,7 +157,7 @@ class Parser:
             return
         hits = self._find(data if end - start == len(data) else memoryview(data)[start:end])
         at = counted = start  # the first line not yet handled, the first one not yet counted
-        collector = self._collector
+        collecting = self._collector is not None
         for hit in hits:
             hit += start
             if hit < at:
@@ -173,12 +173,12 @@ class Parser:
             stop = data.index(b"\n", hit)
             at = stop + 1
             line = data[begin:stop]
-            metrics = collector is not None and _METRICS in line
-            if not metrics and _quotes_request(data, begin, hit, stop):
+            figures = self._figures(line) if collecting and b"%" in line else None
+            if figures is None and _quotes_request(data, begin, hit, stop):
                 continue
             self.lines += _newlines(data, counted, begin) + 1
             counted = at
-            if not (metrics and (self._figures(line) or _quotes_request(data, begin, hit, stop))):
+            if figures is None or self._collector is None or not self._collector.add_figures(self.lines, figures):
                 self._line(line)
         self.lines += _newlines(data, counted, at)
         while self._after and at < end:
@@ -192,19 +192,17 @@ class Parser:
         self._line(data[start:stop])
         return stop + 1
 
-    def _figures(self, line: bytes) -> bool:
-        """Take a metrics line as mere figures; False when it must be read the long way."""
-        if self._collector is None:
-            return False
+    def _figures(self, line: bytes) -> Figures | None:
+        """Return a metrics line as mere figures; None when it must be read the long way."""
         if self._read_metrics is None:
-            self._metrics_lines += 1
+            if _METRICS in line:
+                self._metrics_lines += 1
             if self._metrics_lines < _MANY:
-                return False
+                return None
             from vlogcheck._metrics_line import metrics_reader
 
             self._read_metrics = metrics_reader()
-        figures = self._read_metrics(line)
-        return figures is not None and self._collector.add_figures(self.lines, figures)
+        return self._read_metrics(line)
 
     def _line(self, raw: bytes, cut: bool = False) -> None:
         """Handle line number `self.lines`."""
@@ -290,14 +288,16 @@ def _newlines(data: bytes, start: int, end: int) -> int:
 
 def _quotes_request(data: bytes, begin: int, hit: int, stop: int) -> bool:
     """Whether the line `data[begin:stop]`, whose first anchor is at `hit`, is nothing but a request that vLLM logged."""
-    quoted = data.find(b" request ", begin, min(stop, begin + 600))
-    if quoted < 0:
-        return False
-    request = _REQUEST_LINE.search(data, begin, quoted + 9)
+    request = _REQUEST_LINE.search(data, begin, min(stop, begin + 600))
     if request is None or request.start() > hit:
         return False
     # No other process wrote its message into the line behind it: that would bring its own `[file:line] `.
-    return data.find(b"] ", request.end(), stop) < 0 or _ANOTHER.search(data, request.end(), stop) is None
+    at = data.find(b"]", request.end(), stop)  # one byte is looked for several times faster than two
+    while at >= 0:
+        if data.startswith(b" ", at + 1):
+            return _ANOTHER.search(data, request.end(), stop) is None
+        at = data.find(b"]", at + 1, stop)
+    return True
 
 
 def _worth_telling(message: str) -> bool:
