@@ -191,3 +191,28 @@ def test_recorded_logs_compare_with_themselves() -> None:
         assert result.verdict == "pass", name
         assert result.culprit is None, name
         assert not result.options, name
+
+
+def test_the_verdict_says_what_it_rests_on(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    from tests.conftest import ROOT
+
+    log = ROOT / "fixtures" / "logs" / "0.32.0" / "opt.log"
+    fewer = tmp_path / "fewer.log"
+    text = log.read_text("utf-8").replace("51,200 tokens", "46,080 tokens")
+    fewer.write_text(text.replace("25.00x", "22.50x"), "utf-8")
+    foreign = tmp_path / "access.log"
+    foreign.write_text("GET / 200\n")
+
+    def verdict(*words: object) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "vlogcheck", "diff", *map(str, words)], capture_output=True, check=False, text=True
+        )
+        return done.returncode, done.stdout.splitlines()[-1]
+
+    assert verdict(log, log) == (0, "pass: tokens unchanged, no limit was stated (--max-loss)")
+    assert verdict(log, fewer, "--max-loss", "5%") == (1, "fail: tokens −10.0 %, at most 5 % may be lost")
+    assert verdict(log, fewer, "--max-loss", "10%") == (0, "pass: tokens −10.0 %, at most 10 % may be lost")
+    assert verdict(log, foreign) == (3, "inconclusive: the new log holds no vLLM start-up")

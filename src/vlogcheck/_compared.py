@@ -42,6 +42,12 @@ class Side(NamedTuple):
         """The release."""
         return self.context.startup.version
 
+    @property
+    def found(self) -> bool:
+        """Whether the log holds a start-up of vLLM at all."""
+        startup = self.context.startup
+        return startup.identified or startup.has_ledger
+
     def term(self, key: str) -> Term:
         """Return a term of the rank or the engine."""
         empty = Ledger("nothing")

@@ -69,6 +69,8 @@ class Diff:
     def missing(self) -> str | None:
         """Why nothing can be decided: a log without a capacity, or a new start-up that failed; else None."""
         for name, side in (("old", self.old), ("new", self.new)):
+            if not side.found:
+                return f"the {name} log holds no vLLM start-up"
             if side.engine is None or not (side.term("tokens").known or side.term("concurrency").known):
                 startup = side.context.startup
                 ended = f" ({reason(startup)})" if failure_of(startup) is not None else ""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from vlogcheck.cli._output import put
-from vlogcheck.cli._types import _ParamType, use_colour
+from vlogcheck.cli._types import _ParamType, use_colour, width
 
 __all__ = ["command"]
 
@@ -49,5 +49,5 @@ def command(old: str, new: str, max_loss: float | None, context: int | None, out
     if output == "json":
         put(json.dumps(result.to_dict(), ensure_ascii=False, default=str, indent=2))
     else:
-        put(render(result, colour=use_colour()))
+        put(render(result, colour=use_colour(), width=width()))
     sys.exit(result.exit_code)

@@ -16,37 +16,60 @@ if TYPE_CHECKING:
 __all__ = ["diff_dict", "render"]
 
 
-def render(diff: Diff, *, colour: bool = False) -> str:
-    """Return the comparison as text, ending without a newline."""
-    from vlogcheck.report._layout import Paint
+def render(diff: Diff, *, colour: bool = False, width: int | None = None) -> str:
+    """Return the comparison as text, ending without a newline. Text is folded at `width` columns where it is given."""
+    from vlogcheck.report._layout import Paint, fold
 
     paint = Paint(colour)
-    old, new = diff.old, diff.new
-    out = [paint("bold", f"{_name(old)} → {_name(new)}"), ""]
-    out += _table(diff)
-    if diff.options:
-        out += ["", "options that differ"]
-        out += [f"  {o.name}: {_short(o.old)} → {_short(o.new)} ({o.why})" for o in diff.options]
+    out = [paint("bold", line) for line in fold("", f"{_name(diff.old)} → {_name(diff.new)}", width, hang=2)]
+    if diff.old.found and diff.new.found:
+        out += ["", *_table(diff)]
+        if diff.options:
+            out += ["", "options that differ"]
+            for o in diff.options:
+                out += fold("  ", f"{o.name}: {_short(o.old)} → {_short(o.new)} ({o.why})", width, hang=6)
     if diff.known:
         out += ["", "known changes between the two releases (* touches a term that differs here)"]
-        out += [f"  {'*' if diff.explains(c) else ' '} {c.since}: {c.text} [{c.source}]" for c in diff.known]
+        for c in diff.known:
+            out += fold(f"  {'*' if diff.explains(c) else ' '} ", f"{c.since}: {c.text} [{c.source}]", width, hang=6)
     if diff.news:
         out += ["", "what the checks say of the new log and not of the old"]
         for finding in diff.news:
             severity = finding.severity.value if finding.severity else "note"
-            out += [f"  {severity} {finding.code} {finding.message}", f"    remedy  {finding.remedy}"]
+            out += fold("  ", f"{severity} {finding.code} {finding.message}", width, hang=6)
+            out += fold("    remedy  ", finding.remedy, width)
     if diff.two_lengths is not None:
-        out += ["", *diff.two_lengths.lines()]
-    out += ["", *_summary(diff)]
+        out += ["", *(piece for line in diff.two_lengths.lines() for piece in fold("", line, width, hang=2))]
+    summary = [piece for line in _summary(diff) for piece in fold("", line, width, hang=2)]
+    out += ["", *summary] if summary else [""]
     verdict = diff.verdict
-    text = paint(verdict, verdict)
+    first, *more = fold("", f"{verdict}: {_decides(diff)}", width, hang=4)
+    return "\n".join([*out, paint(verdict, verdict) + first[len(verdict) :], *more])
+
+
+def _decides(diff: Diff) -> str:
+    """Return what the verdict rests on."""
+    loss = diff.loss
     if diff.missing is not None:
-        text += f": {diff.missing}"
-    elif diff.loss is None:
-        text += ": nothing the two logs print can be compared"
-    elif diff.max_loss is not None:
-        text += f": at most {100 * diff.max_loss:g} % may be lost"
-    return "\n".join([*out, text])
+        return diff.missing
+    if loss is None:
+        return "nothing the two logs print can be compared"
+    low, high = 100 * float(loss.lo), 100 * float(loss.hi)
+    middle = 100 * float(1 - loss.new / loss.old) if loss.old else 0.0
+    if loss.wide:
+        change = f"the change lies between {_percent(-high)} and {_percent(-low)} (compare at a length the logs print)"
+    else:
+        change = f"{loss.what} {_percent(-middle)}" if abs(middle) >= 0.05 else f"{loss.what} unchanged"
+    limit = (
+        "no limit was stated (--max-loss)"
+        if diff.max_loss is None
+        else f"at most {100 * diff.max_loss:g} % may be lost"
+    )
+    return f"{change}, {limit}"
+
+
+def _percent(change: float) -> str:
+    return f"{'−' if change < 0 else '+'}{abs(change):.1f} %"
 
 
 def _name(side: Side) -> str:
@@ -117,10 +140,11 @@ def _summary(diff: Diff) -> list[str]:
         else:
             figures = f"{_figure(loss.what, loss.old)} → {_figure(loss.what, loss.new)}"
             share = 100 * float(1 - loss.new / loss.old)
-            share_text = f"{'−' if share > 0 else '+'}{abs(share):.1f} %"
+            share_text = _percent(-share) if abs(share) >= 0.05 else "unchanged"
         out.append(f"{loss.what}: {figures} ({share_text})")
+    capped = any(ceiling is not None and ceiling.capped for ceiling in diff.ceilings)
     for label, ceiling in zip(("old", "new"), diff.ceilings, strict=True):
-        if ceiling is not None:
+        if ceiling is not None and (capped or diff.loss is None or not diff.loss.what.startswith("requests")):
             out.append(f"{label} ceiling: {_ceiling(ceiling)}")
     return out
 
