@@ -33,6 +33,8 @@ class LogLine(NamedTuple):
     container: str | None = None
     cut: bool = False
     """Whether the file ended in the middle of this line."""
+    glued: bool = False
+    """Whether another message begins in the same physical line where this one ends, so that its end may be lost."""
 
 
 ANSI = pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
@@ -47,9 +49,18 @@ _PLAIN_TAG = re.sub(r"\?P<\w+>", "?:", _TAG.format(""))
 PREFIX = pattern(
     rf"(?P<tags>(?:{_PLAIN_TAG}\s*){{0,8}})"
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) "
-    r"(?:\[(?P<file>[\w./\-<>]+):(?P<lineno>\d+)\]|(?P<file0>[\w./\-]+\.py):(?P<lineno0>\d+)\]) ?"
+    r"(?:\[(?P<file>[\w./\-<>*\\]+):(?P<lineno>\d+)\]|(?P<file0>[\w./\-]+\.py):(?P<lineno0>\d+)\]) ?"
 )
 _TAGS = pattern(rf"(?:{_PLAIN_TAG}\s*)+")
+# What is left of a prefix whose beginning was not copied, and a prefix whose format leaves the date out.
+_LOST = pattern(
+    r"(?:[A-Za-z_][\w ]{0,60} pid=(?P<pid>\d{1,15})\) )?(?P<level>[A-Z]{0,8}) ?(?P<time>[\d\-]{0,5} ?[\d:]{0,8}) ?"
+    r"\[?(?P<file>[\w./\-]{0,120}\.py):(?P<lineno>\d{1,6})\] "
+)
+_DATELESS = pattern(
+    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
+)
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LAST_TAG = pattern(_TAG.format("") + r"\s*$")
 _RANK = pattern(r"TP(\d{1,9})(?!\d)")
 
@@ -153,7 +164,8 @@ class Splitter:
         if match is None:
             origin, message = self._untagged(text)
             if message:
-                lines.append(LogLine(number, message, None, *origin, None, None, wrapper_time, container, cut))
+                line = LogLine(number, message, None, *origin, None, None, wrapper_time, container, cut)
+                lines.append(_damaged(line) if ".py:" in message else line)
             return
         if match.start():
             origin, message = self._untagged(text[: match.start()])
@@ -168,7 +180,7 @@ class Splitter:
             lines.append(
                 LogLine(
                     number, message, match["level"], *origin, match["time"], source, wrapper_time, container,
-                    cut and following is None,
+                    cut and following is None, following is not None,
                 )
             )  # fmt: skip
             match = following
@@ -198,6 +210,26 @@ _MOST_PARTIAL = 4096
 """What is held of all lines that go on, in characters and in lines: beyond it a piece is taken as it is."""
 _JSON = ("{", "[", '"')
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
+
+
+def _damaged(line: LogLine) -> LogLine:
+    """Take off a prefix that is not whole: its beginning lost in copying, or no date in it."""
+    found = _DATELESS.match(line.message) or _LOST.match(line.message)
+    if found is None:
+        return line
+    written = found["level"]
+    meant = [level for level in _LEVELS if written and level.endswith(written)]
+    return line._replace(
+        message=line.message[found.end() :],
+        level=meant[0] if len(meant) == 1 else None,
+        pid=line.pid if line.pid is not None else _number(found.groupdict().get("pid")),
+        time=found["time"].strip() or None,
+        source=f"{found['file']}:{found['lineno']}",
+    )
+
+
+def _number(digits: str | None) -> int | None:
+    return None if digits is None else int(digits)
 
 
 def _unescape(text: str) -> str:

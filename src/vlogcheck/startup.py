@@ -13,6 +13,7 @@ from vlogcheck._lazy import pattern
 from vlogcheck.records import (
     DeviceBlocks,
     EngineConfig,
+    EngineFailed,
     EngineInit,
     EngineInitFailed,
     EngineStats,
@@ -373,8 +374,11 @@ class Startup:
 
     @property
     def identified(self) -> bool:
-        """Whether a line says that this is vLLM starting."""
-        return any(isinstance(r, (EngineConfig, ServerVersion, ServerArgs)) for r in self.records)
+        """Whether a line says that this is vLLM starting, or failing to."""
+        return any(
+            isinstance(r, (EngineConfig, ServerVersion, ServerArgs, EngineFailed, EngineInitFailed))
+            for r in self.records
+        )
 
     @property
     def has_ledger(self) -> bool:

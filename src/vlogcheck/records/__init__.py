@@ -88,6 +88,7 @@ from vlogcheck.records.host import (
     SleepMemoryGrew,
 )
 from vlogcheck.records.host_notices import LongContextWarning, MemoryNodes, PinnedMemoryOff, SymmetricMemory
+from vlogcheck.records.hpu_memory import HPUMemoryStep
 from vlogcheck.records.hybrid import (
     HiddenStateBlockSize,
     HybridBlockSize,
@@ -309,6 +310,7 @@ __all__ = [
     "HPUBucketTooLarge",
     "HPUGraphMemory",
     "HPUMemorySplit",
+    "HPUMemoryStep",
     "HPUWarmup",
     "HarmlessMention",
     "HiSparseConcurrency",

@@ -36,7 +36,7 @@ class KVCacheCapacity(Record):
 
     tokens: int
     """Tokens. From 0.20.2 this is int(concurrency × max_model_len), not blocks × block size."""
-    device: str
+    device: Word
     """The device the line names."""
     max_model_len: int | None = None
     """Request length the concurrency is for."""

@@ -38,6 +38,12 @@ class WeightsLoaded(Record):
             values={"unit_label": "GB"},
         ),
         Template(
+            "Loading model weights took {gib} GB and {seconds} seconds",
+            versions=">0.7.3,<0.8.0",  # builds between the two releases
+            example="Loading model weights took 14.9888 GB and 3.214532 seconds",
+            values={"unit_label": "GB"},
+        ),
+        Template(
             "Loading model weights took {gib} GB",
             versions=">=0.4.0,<0.8.3",
             example="Loading model weights took 14.9888 GB",
@@ -48,6 +54,18 @@ class WeightsLoaded(Record):
             versions=">=0.8.3,<0.10",
             example="Loading model weights took 14.9888 GiB",
             values={"unit_label": "GiB"},
+        ),
+        *(
+            Template(
+                f"Loading model weights took in total {{gib{spec}}} {unit} of device memory ({{_}} used) and {{_}} of host memory"
+                " ({_} used)",
+                versions="",
+                source="vllm-hpu-extension",
+                example=f"Loading model weights took in total {size} {unit} of device memory (15.1 GiB/94.62 GiB used) and 2.95"
+                " GiB of host memory (475.2 GiB/1007 GiB used)",
+                values={"unit_label": unit},
+            )
+            for unit, spec, size in (("GiB", "", "14.97"), ("MiB", ":MiB", "988.1"))
         ),
     )
 

@@ -10,7 +10,7 @@ import re
 
 from vlogcheck._lazy import pattern
 
-from ._base import LETTERS, UVICORN, VLLM_START, Layer, Registration, State
+from ._base import LETTERS, UVICORN, VLLM_PREFIX, VLLM_START, Layer, Registration, State
 
 LEVELS = {
     "trace": "DEBUG",
@@ -61,6 +61,13 @@ _KLOG = pattern(
 _KLOG_LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "D": "DEBUG"}
 _RUNTIME_TIME = pattern(r"T.*[.,]\d{6}")
 _MAX_FIELDS = 8
+_MODEL_SERVER = pattern(
+    r"(?:PyProcess +(?:- +)?)?(?P<worker>W-\d+-\S{1,120}?)-(?P<stream>stdout|stderr)(?: MODEL_LOG - |: )"
+)
+"""The worker of TorchServe (`W-9000-name_1.0-stdout MODEL_LOG - `) and of DJL (`PyProcess W-91-name-stdout: `)."""
+_COMPONENT = pattern(r"\([A-Z]\w{2,30}\) ")
+_INNER = 200
+"""Characters of a record in which the prefix of a line that a supervisor passes on is looked for."""
 
 
 def level_name(word: str) -> str | None:
@@ -113,7 +120,15 @@ def logging_format(text: str) -> Layer | None:
         pos = separator.end()
         if VLLM_START.match(text, pos):
             break
+    if server := _MODEL_SERVER.match(text, pos):
+        time = fields.get("time")
+        return Layer(text[server.end() :], None if time is None else str(time), server["worker"], server["stream"])
+    if "level" in fields and (component := _COMPONENT.match(text, pos)):
+        pos = component.end()
     rest = text[pos:]
+    if "level" in fields and "time" in fields and VLLM_PREFIX.search(rest[:_INNER]):
+        # A supervisor passes on what its child wrote; what stands between is its mark.
+        return Layer(rest, str(fields["time"]))
     if VLLM_START.match(rest):
         # The line inside has its own prefix: what stood before it is some program's mark, not a record.
         return Layer(rest, str(fields["time"])) if "time" in fields and "level" in fields else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vlogcheck._lazy import pattern
 
-from ._base import DIGITS, ESC, LETTERS, VLLM_START, Layer, Registration, State
+from ._base import DIGITS, ESC, LETTERS, UVICORN, VLLM_START, Layer, Registration, State
 
 # Kubernetes draws suffixes from an alphabet without vowels, so an English word is never taken for one.
 _RANDOM = "[bcdfghjklmnpqrstvwxz2456789]{5}"
@@ -29,6 +29,7 @@ _MOST_RESETS = 8
 _SRUN = pattern(r" {0,6}(?P<rank>\d{1,6}):(?: |$)")
 _MPI = pattern(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:")
 _TORCHRUN = pattern(r"\[(?:(?P<kind>default)(?P<local>\d+)\]:|rank\d+\]: )")
+_MARKUP = pattern(r"(?:(?:[>#*|]{1,4}|//) {0,4}){1,3}")
 _BUILDKITE = pattern(r"\x1b_bk;t=(?P<time>\d+)\x07")
 
 
@@ -125,6 +126,15 @@ def _buildkite(text: str, state: State) -> Layer | None:
     return Layer(text[found.end() :], found["time"]) if found else None
 
 
+def _markup(text: str, state: State) -> Layer | None:
+    """Take off what keeps a line as a comment or a quotation: `# `, `> `, `// `, bold type."""
+    found = _MARKUP.match(text)
+    if found and (VLLM_START.match(text, found.end()) or UVICORN.match(text[found.end() :])):
+        end = len(text.rstrip("*")) if "*" in found[0] else len(text)
+        return Layer(text[found.end() : end])
+    return None
+
+
 def _bom(text: str, state: State) -> Layer | None:
     """Drop a byte order mark inside a file: where files with one were put together."""
     return Layer(text[1:])
@@ -138,5 +148,6 @@ FAMILIES: tuple[Registration, ...] = (
     (LETTERS + DIGITS, _compose),
     ("abcdefghijklmnopqrstuvwxyz" + DIGITS, _stern),
     ("\x1b", _buildkite),
+    (">#*|/", _markup),
     ("\ufeff", _bom),
 )

@@ -1,0 +1,195 @@
+"""Mended: messages that are whole in the log and yet not as vLLM wrote them, because somebody copied them.
+
+Two kinds, both only for lines that make no record as they stand: a message between marks of a document (`> `, `# `, bold
+type, backticks), and a long message of the memory ledger that was broken over several lines.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle, product
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from vlogcheck._lazy import pattern
+from vlogcheck.records import (
+    FreeMemoryTooLow,
+    KVCacheCapacity,
+    KVCacheMemory,
+    KVCacheTooSmall,
+    MaxConcurrency,
+    MemoryUse,
+    NoKVCacheMemory,
+    OutOfMemory,
+    Raised,
+    WeightsLoaded,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vlogcheck.lines import LogLine
+    from vlogcheck.template import Record
+
+__all__ = ["Mender"]
+
+_MARKS = " \t#>*`|•-"
+_LONG = (
+    FreeMemoryTooLow, KVCacheCapacity, KVCacheMemory, KVCacheTooSmall, MaxConcurrency, MemoryUse, NoKVCacheMemory, OutOfMemory,
+    WeightsLoaded,
+)  # fmt: skip
+"""The records a broken message may make."""
+_OPENING = pattern(
+    r"(?:[\w.]+(?:Error|Exception): )?"
+    r"(?:Free memory on device\b|To serve at least one request with\b|No available memory for the\b"
+    r"|(?:CUDA|HIP|XPU|NPU) out of memory\.|(?:Loading model weights|Model loading) took\b|Available KV cache memory:"
+    r"|GPU KV cache size:|Maximum concurrency for\b)"
+)
+"""How these messages begin."""
+_MOST_LINES = 12
+_SHORTEST = 4
+"""Characters behind the last figure that must be there: a figure may not have been cut."""
+_MORE = 4
+"""Lines behind a message that is whole in which more of it is looked for."""
+_MOST_CUTS = 5
+_ALIKE = ((" ",), ("",))
+_MOST_WAITING = 64
+_LONGEST = 4000
+
+
+class _Broken:
+    """The lines so far of what may be one broken message."""
+
+    __slots__ = ("alone", "lines", "taken", "whole")
+
+    def __init__(self, line: LogLine, alone: Record | None) -> None:
+        self.lines = [line]
+        self.alone = alone
+        """The record its first line makes by itself: an error whose text is cut short."""
+        self.whole: Record | None = alone if isinstance(alone, _LONG) else None
+        """The record they make together."""
+        self.taken = 1
+        """How many lines that took."""
+
+    def full(self) -> bool:
+        """Whether no line that may follow could tell more."""
+        if isinstance(self.whole, KVCacheTooSmall):
+            return self.whole.estimated_max_model_len is not None
+        return self.whole is not None and not (isinstance(self.whole, OutOfMemory) and self.whole.total_gib is None)
+
+    def waits(self) -> bool:
+        """Whether another line is looked at."""
+        return len(self.lines) < (_MOST_LINES if self.whole is None else self.taken + _MORE)
+
+
+class Mender:
+    """Puts copied messages right and asks again what record they make."""
+
+    def __init__(self, recognise: Callable[[LogLine], Record | None]) -> None:
+        self._recognise = recognise
+        self._waiting: dict[tuple[Any, ...], _Broken] = {}
+
+    @property
+    def unfinished(self) -> int:
+        """How many broken messages wait for their next line."""
+        return len(self._waiting)
+
+    def forget(self) -> list[Record | LogLine]:
+        """Wait no more; return what the lines that waited come to."""
+        left = [part for broken in self._waiting.values() for part in self._left(broken)]
+        self._waiting.clear()
+        return left
+
+    def take(self, line: LogLine, record: Record | None) -> list[Record | LogLine]:
+        """Take a line and the record it makes as it stands; return the records there are now, and lines that make none."""
+        key = _key(line)
+        if (
+            self._waiting
+            and record is None
+            and line.process is None
+            and line.source is None
+            and key not in self._waiting
+        ):
+            key = next(reversed(self._waiting))  # a piece cut off behind a tag has none
+        left: list[Record | LogLine] = []
+        if self._waiting and (broken := self._waiting.get(key)) is not None:
+            first = broken.lines[0]
+            if record is None and (line.source is None or line.source == first.source):
+                broken.lines.append(line)
+                whole = self._joined(broken.lines)
+                if whole is not None and (broken.whole is None or _told(whole) > _told(broken.whole)):
+                    broken.whole, broken.taken = whole, len(broken.lines)
+                if broken.full():
+                    del self._waiting[key]
+                    return [whole] if whole is not None else []
+                if line.message.strip() and broken.waits() and not self._opens(line):
+                    return []
+                broken.lines.pop()
+            left = self._left(broken)
+            del self._waiting[key]
+        if record is None:
+            record = self._unmarked(line)
+        if self._opens(line) and _may_go_on(record, line.message) and len(self._waiting) < _MOST_WAITING:
+            self._waiting[_key(line)] = _Broken(line, record)
+            return left
+        return [*left, line if record is None else record]
+
+    def _left(self, broken: _Broken) -> list[Record | LogLine]:
+        """Return what lines come to that are no whole message together."""
+        if broken.whole is not None:
+            return [broken.whole, *broken.lines[broken.taken :]]
+        first = broken.lines[0]
+        for end in self._ends():  # what was cut off may hold no figure
+            for size in range(len(end) - 1, _SHORTEST - 1, -1):
+                if first.message.endswith(end[:size]):
+                    record = self._recognise(first._replace(message=first.message + end[size:]))
+                    if isinstance(record, _LONG):
+                        return [record, *broken.lines[1:]]
+                    break
+        return [broken.alone or first, *broken.lines[1:]]
+
+    @staticmethod
+    def _ends() -> list[str]:
+        """Return how the messages end behind their last figure."""
+        ends = (template.parsed()[-1] for kind in _LONG for template in kind.templates)
+        return [end.text for end in ends if end.kind == "literal" and len(end.text) > _SHORTEST]
+
+    @staticmethod
+    def _opens(line: LogLine) -> bool:
+        return _OPENING.match(line.message.lstrip(_MARKS)) is not None
+
+    def _unmarked(self, line: LogLine) -> Record | None:
+        """Return the record of a message between marks."""
+        if line.source is not None or line.message[:1] not in _MARKS:
+            return None
+        message = line.message.strip(_MARKS)
+        return self._recognise(line._replace(message=message)) if message else None
+
+    def _joined(self, lines: list[LogLine]) -> Record | None:
+        pieces = [line.message.strip(_MARKS) for line in lines]
+        glues = tuple(product((" ", ""), repeat=len(pieces) - 1)) if len(pieces) <= _MOST_CUTS else _ALIKE
+        best: Record | None = None
+        for glue in glues:  # a line ends between two words or in one
+            text = pieces[0] + "".join(map(add, cycle(glue), pieces[1:]))
+            if len(text) < _LONGEST:
+                record = self._recognise(lines[0]._replace(message=text))
+                if isinstance(record, _LONG) and (best is None or _told(record) > _told(best)):
+                    best = record
+        return best
+
+
+def _may_go_on(record: Record | None, message: str) -> bool:
+    """Whether a message that begins like a long one, and the record it makes, may lack what the next lines say."""
+    if isinstance(record, KVCacheTooSmall):
+        return record.estimated_max_model_len is None and "Try increasing" not in message
+    if isinstance(record, OutOfMemory):
+        return record.total_gib is None and "Tried to allocate" in message
+    return record is None or isinstance(record, Raised)
+
+
+def _told(record: Record) -> int:
+    """Return how many figures a record has."""
+    return sum(value is not None for value in vars(record).values())
+
+
+def _key(line: LogLine) -> tuple[Any, ...]:
+    return (line.process, line.pid, line.container)

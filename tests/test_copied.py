@@ -1,0 +1,234 @@
+"""Logs as people pass them on: prefixes cut in copying, supervisors' marks, quotations, messages broken over lines."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from vlogcheck.scan import Parser, parse_lines
+from vlogcheck.template import Record
+
+
+def read(*lines: str) -> list[Record]:
+    return list(parse_lines(lines))
+
+
+def one(*lines: str) -> Record:
+    (record,) = read(*lines)
+    return record
+
+
+def unrecognised(*lines: str) -> list[str]:
+    found: list[str] = []
+    parser = Parser(on_unrecognised=lambda line: found.append(line.message))
+    parser.feed("\n".join([*lines, ""]).encode())
+    parser.close()
+    return found
+
+
+def test_prefix_without_date_behind_a_tag() -> None:
+    record = one("(EngineCore pid=31) INFO gpu_worker.py:440 Available KV cache memory: 7.25 GiB")
+    assert (record.process, record.pid, record.level, record.source, record.time) == (
+        "EngineCore", 31, "INFO", "gpu_worker.py:440", None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("head", "level", "time", "pid"),
+    [
+        ("NFO 05-06 07:08:09 ", "INFO", "05-06 07:08:09", None),
+        ("NING 05-06 07:08:09 ", "WARNING", "05-06 07:08:09", None),
+        ("G 05-06 07:08:09 ", None, "05-06 07:08:09", None),  # the end of DEBUG and of WARNING
+        ("-06 07:08:09 ", None, "-06 07:08:09", None),
+        (":09 ", None, ":09", None),
+        ("", None, None, None),
+        ("ker_TP1 pid=77) NFO 05-06 07:08:09 ", "INFO", "05-06 07:08:09", 77),
+    ],
+)
+def test_beginning_of_the_prefix_lost(head: str, level: str | None, time: str | None, pid: int | None) -> None:
+    record = one(f"{head}[default_loader.py:397] Loading weights took 8.75 seconds")
+    assert type(record).__name__ == "WeightsRead"
+    assert (record.level, record.time, record.pid) == (level, time, pid)
+    assert record.source == "default_loader.py:397"
+
+
+def test_name_of_the_file_in_markdown() -> None:
+    record = one("INFO 05-06 07:08:09 [**init**.py:1773] Using max model len 24576")
+    assert type(record).__name__ == "MaxModelLen"
+
+
+@pytest.mark.parametrize(
+    ("line", "time", "source"),
+    [
+        ("2025-05-06T07:08:09,512 [WARN ] W-9000-qwen_1.0-stderr MODEL_LOG - {}", "2025-05-06T07:08:09,512", None),
+        ("[INFO ] 2025-05-06 07:08:09 PyProcess - W-77-abc-stdout: {}", "2025-05-06 07:08:09", None),
+        ("INFO  PyProcess W-77-abc-stdout: {}", None, None),
+        ("2025-05-06 07:08:09.812 [Error] (Process) {}", "2025-05-06 07:08:09.812", None),
+        ("# {}", None, None),
+        ("> > {}", None, None),
+        ("// {}", None, None),
+        ("**{}**", None, None),
+    ],
+)
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("INFO 05-06 07:08:11 [gpu_worker.py:298] Available KV cache memory: 12.5 GiB", "KVCacheMemory"),
+        ("(APIServer pid=9) INFO:     Application startup complete.", "Ready"),
+        (
+            "(EngineCore pid=9) INFO 05-06 07:08:11 [kv_cache_utils.py:864] GPU KV cache size: 81,920 tokens",
+            "KVCacheCapacity",
+        ),
+    ],
+)
+def test_supervisors_and_quotations(line: str, time: str | None, source: str | None, message: str, kind: str) -> None:
+    record = one(line.format(message))
+    assert type(record).__name__ == kind
+    assert record.wrapper_time == time
+
+
+def test_error_without_prefix_behind_a_model_server() -> None:
+    record = one(
+        "2025-05-06T07:08:09,512 [WARN ] W-9000-qwen_1.0-stderr MODEL_LOG - ValueError: No available memory for the cache"
+        " blocks. Try increasing `gpu_memory_utilization` when initializing the engine."
+    )
+    assert type(record).__name__ == "NoKVCacheMemory"
+    assert record.container == "W-9000-qwen_1.0"
+
+
+SERVE_ONE = (
+    "To serve at least one request with the model's max seq len (65536), (9.5 GiB KV cache is needed, which is larger than the"
+    " available KV cache memory (3.25 GiB). Based on the available memory, the estimated maximum model length is 22416. Try"
+    " increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+)
+FREE = (
+    "Free memory on device cuda:0 (20.5/47.5 GiB) on startup is less than desired GPU memory utilization (0.85, 40.38 GiB)."
+    " Decrease GPU memory utilization or reduce GPU memory used by other processes."
+)
+OOM = (
+    "CUDA out of memory. Tried to allocate 640.00 MiB. GPU 0 has a total capacity of 15.60 GiB of which 312.00 MiB is free."
+    " Including non-PyTorch memory, this process has 15.28 GiB memory in use."
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "pieces"),
+    [
+        (SERVE_ONE, "KVCacheTooSmall", 2),
+        (SERVE_ONE, "KVCacheTooSmall", 5),
+        (FREE, "FreeMemoryTooLow", 3),
+        (OOM, "OutOfMemory", 3),
+    ],
+)
+@pytest.mark.parametrize("blank", [True, False])
+@pytest.mark.parametrize("error", ["ValueError: ", "torch.OutOfMemoryError: ", ""])
+def test_message_broken_over_lines(message: str, kind: str, pieces: int, blank: bool, error: str) -> None:
+    whole = one(message)
+    size = len(message) // pieces + 1
+    cut = textwrap.wrap(message, size) if blank else [message[n : n + size] for n in range(0, len(message), size)]
+    first, *rest = cut
+    record = one("INFO 05-06 07:08:11 [core.py:69] nothing of note", error + first, *rest)
+    assert type(record).__name__ == kind
+    assert record.line == 2
+    told = (
+        "max_model_len",
+        "needed_gib",
+        "estimated_max_model_len",
+        "free_gib",
+        "total_gib",
+        "requested_gib",
+        "tried_gib",
+    )
+    assert [getattr(record, name, None) for name in told] == [getattr(whole, name, None) for name in told]
+
+
+def test_piece_behind_a_tag_has_none() -> None:
+    record = one(
+        f"(EngineCore pid=31) ValueError: {SERVE_ONE[:90]}",
+        SERVE_ONE[90:200],
+    )
+    assert (type(record).__name__, record.pid) == ("KVCacheTooSmall", 31)
+
+
+def test_repeated_prefix_of_a_broken_message() -> None:
+    prefix = "(EngineCore pid=31) ERROR 05-06 07:08:11 [core.py:708] "
+    record = one(f"{prefix}ValueError: {FREE[:80]}", prefix + FREE[81:])
+    assert type(record).__name__ == "FreeMemoryTooLow"
+    # Another message of the same process ends the attempt.
+    other = "(EngineCore pid=31) ERROR 05-06 07:08:11 [utils.py:9] something else"
+    assert [type(r).__name__ for r in read(f"{prefix}ValueError: {FREE[:80]}", other, prefix + FREE[81:])] == ["Raised"]
+
+
+@pytest.mark.parametrize("kept", [130, 160, len(FREE) - 1])
+def test_end_without_figures_cut_off(kept: int) -> None:
+    record = one(f"ValueError: {FREE[:kept]}", "", "and the story goes on")
+    assert type(record).__name__ == "FreeMemoryTooLow"
+
+
+def test_end_with_a_figure_cut_off_is_no_record() -> None:
+    (record,) = read(f"ValueError: {FREE[:112]}", "")
+    assert type(record).__name__ == "Raised"
+    assert unrecognised(FREE[:112], "") == [FREE[:112]]
+
+
+def test_message_between_marks() -> None:
+    lines = ("> `Available KV cache memory: 5.75 GiB`", "#   GPU KV cache size: 90,112 tokens", "| Maximum concurrency for 8,192"
+             " tokens per request: 11.00x |")  # fmt: skip
+    assert [type(r).__name__ for r in read(*lines)] == ["KVCacheMemory", "KVCacheCapacity", "MaxConcurrency"]
+    assert not unrecognised(*lines)
+
+
+def test_prose_is_no_message() -> None:
+    prose = (
+        "- GPU KV cache: 90,112 tokens; available KV cache memory: 5.75 GiB",
+        "The log said `Available KV cache memory: -2.5 GiB`, then `ValueError: No available memory for the cache blocks`.",
+        "Model loading took 12.5 GiB (with the drafter)",
+        "| KV cache memory | 5.75 GiB |",
+    )
+    assert not read(*prose)
+
+
+def test_source_lines_of_a_traceback_open_nothing() -> None:
+    traceback = (
+        '    raise ValueError("No available memory for the cache blocks. "',
+        '        f"To serve at least one request with the models\'s max seq len "',
+        '        f"({max_model_len}), ({needed_memory/GiB_bytes:.2f} GiB KV "',
+    )
+    parser = Parser()
+    assert not parser.feed("\n".join([*traceback, ""]).encode())
+    assert not parser.close()
+
+
+def test_another_record_ends_a_broken_message() -> None:
+    records = read(f"ValueError: {FREE[:80]}", "Available KV cache memory: 5.75 GiB", FREE[81:])
+    assert [type(r).__name__ for r in records] == ["Raised", "KVCacheMemory"]
+
+
+def test_a_record_of_another_line_is_kept_while_one_waits() -> None:
+    records = read(
+        f"ValueError: {FREE[:80]}",
+        "(EngineCore pid=4) INFO 05-06 07:08:11 [gpu_worker.py:298] Available KV cache memory: 12.5 GiB",
+        FREE[81:],
+    )
+    assert sorted(type(r).__name__ for r in records) == ["FreeMemoryTooLow", "KVCacheMemory"]
+
+
+def test_gaudi_steps() -> None:
+    step = one(
+        "INFO 05-06 07:08:11 hpu_worker.py:217] Initializing cache engine took 21.5 GiB of device memory (37.25 GiB/94.62 GiB"
+        " used) and 1.25 GiB of host memory (101.5 GiB/1007 GiB used)"
+    )
+    assert (type(step).__name__, float(step.device_gib), float(step.host_gib)) == ("HPUMemoryStep", 21.5, 1.25)  # type: ignore[attr-defined]
+    weights = one(
+        "INFO 05-06 07:08:11 hpu_model_runner.py:744] Loading model weights took in total 512 MiB of device memory (512"
+        " MiB/94.62 GiB used) and -1.5 MiB of host memory (99.5 GiB/1007 GiB used)"
+    )
+    assert (type(weights).__name__, float(weights.gib)) == ("WeightsLoaded", 0.5)  # type: ignore[attr-defined]
+
+
+def test_weights_of_a_build_between_releases() -> None:
+    record = one(
+        "INFO 03-02 07:08:11 [model_runner.py:1117] Loading model weights took 4.2050 GB and 41.775431 seconds"
+    )
+    assert (float(record.gib), record.seconds, record.unit_label) == (4.205, 41.775431, "GB")  # type: ignore[attr-defined]
