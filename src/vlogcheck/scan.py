@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vlogcheck._anchors import METRICS, SUSPICIOUS, Find, scan_anchors, scanner
 from vlogcheck._lazy import pattern
+from vlogcheck._mended import Mender
 from vlogcheck.lines import LogLine, Splitter
 from vlogcheck.recognise import Recogniser, looks_like_memory
 
@@ -76,6 +77,7 @@ class Parser:
         self._read_metrics: Callable[[bytes], Figures | None] | None = None
         self._recogniser = Recogniser()
         self._splitter = Splitter()
+        self._mender = Mender(self._recogniser.recognise)
         self._width = wrapped_at
         self._find: Find | None = None if wrapped_at else scanner(scan_anchors(self._recogniser.texts))
         self._held: list[str] = []
@@ -241,10 +243,10 @@ class Parser:
         self._held_size = 0
 
     def _text(self, number: int, text: str, cut: bool) -> None:
-        waiting = self._recogniser.unfinished + self._splitter.unfinished
+        waiting = self._unfinished()
         for line in self._splitter.split(number, text, cut):
             self._message(line)
-        still = self._recogniser.unfinished + self._splitter.unfinished
+        still = self._unfinished()
         if not still:
             self._after = 0
         elif still > waiting:
@@ -254,24 +256,36 @@ class Parser:
             if not self._after:
                 self._give_up()
 
+    def _unfinished(self) -> int:
+        return self._recogniser.unfinished + self._splitter.unfinished + self._mender.unfinished
+
     def _give_up(self) -> None:
         """Handle what waits for a continuation that does not come."""
         self._after = 0
         for line in self._splitter.flush(self.lines):
             self._message(line)
         self._recogniser.forget()
+        for part in self._mender.forget():
+            self._tell(part)
 
     def _message(self, line: LogLine) -> None:
         record = self._recogniser.recognise(line)
-        if record is not None:
+        if record is None and self._recogniser.unfinished:
+            return
+        for part in self._mender.take(line, record):
+            self._tell(part)
+
+    def _tell(self, part: Record | LogLine) -> None:
+        """Hand over a record, or a message that makes none, where it is worth telling."""
+        if not isinstance(part, LogLine):
             if self._collector is not None:
-                self._collector.add(record)
+                self._collector.add(part)
             else:
-                self._records.append(record)
-        elif not self._recogniser.unfinished and _worth_telling(line.message):
+                self._records.append(part)
+        elif _worth_telling(part.message):
             self.unrecognised += 1
             if self._on_unrecognised is not None:
-                self._on_unrecognised(line)
+                self._on_unrecognised(part)
 
 
 def _newlines(data: bytes, start: int, end: int) -> int:
