@@ -55,6 +55,7 @@ def run(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes
         ("--expect-concurrency 0", USAGE),
         ("--no-such-option", USAGE),
         ("--timeout 5m", USAGE),
+        ("--timeout 0", USAGE),
         ("--tee", USAGE),
         ("--until ready", USAGE),
         ("--until decided", USAGE),

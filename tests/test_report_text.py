@@ -12,6 +12,8 @@ from tests.conftest import ROOT
 from vlogcheck.report.text import render
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vlogcheck.api import Report
 
 LOGS = ROOT / "fixtures" / "logs"
@@ -156,3 +158,19 @@ def test_the_ceiling_is_as_sharp_as_the_tokens(release: str, tokens: int) -> Non
     finding = next(f for f in check(log, release, concurrency=16).findings if f.code == "VL401")
     needed = 4.375 * 16 * 8192 / tokens  # GiB: what prints as 4.37 is 4.375 at most
     assert f"({needed:.2f} GiB in all)" in finding.remedy
+
+
+def test_many_logs_name_the_finding_that_decides(tmp_path: Path) -> None:
+    from vlogcheck.api import Inquiry
+    from vlogcheck.many import summarise
+
+    gone = (
+        "ERROR 03-01 10:05:00 [core.py:800] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    )
+    log = tmp_path / "serve.log"
+    log.write_text(CUDA + BANNER.format(release="0.10.0") + UNIFORM + gone)
+    assert summarise([str(log)], Inquiry(vlogcheck.Expectation(concurrency=16))).code == "VL910"
+    log.write_text(CUDA + BANNER.format(release="0.22.0") + UNIFORM)
+    bounded = summarise([str(log)], Inquiry(vlogcheck.Expectation(concurrency=9, context=4096)))
+    assert (bounded.verdict, bounded.code) == ("inconclusive", None)
+    assert "give --model-config" in (bounded.message or "")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from vlogcheck.api import Inquiry, Report, facts_of
+from vlogcheck.api import Inquiry, Report, facts_of, source_name
 from vlogcheck.expect import Expectation
 from vlogcheck.files import LogFileError, Text, compression_of_head
 from vlogcheck.records import (
@@ -239,9 +239,9 @@ def watch(
     `timeout` seconds the report is inconclusive and names the phase the start-up hung in. `on_bytes` gets the log unchanged.
     The other arguments are those of `vlogcheck.check`.
     """
-    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "<stream>")
     history = isinstance(source, (str, os.PathLike))
-    watcher = Watcher(Inquiry(expect, **question), name=str(name), until=until, history=history)
+    name = "<stdin>" if getattr(source, "name", None) == 0 else source_name(source)  # 0: standard input, reopened
+    watcher = Watcher(Inquiry(expect, **question), name=name, until=until, history=history)
     for data in _pieces(source, timeout):
         events = watcher.rotated() if data is None else watcher.feed(data)
         if data == b"":

@@ -27,7 +27,7 @@ class Summary(NamedTuple):
     """Its bounds: equal up to the printed rounding where the log settles it."""
     context: int | None
     code: str | None
-    """The worst finding."""
+    """The finding that decides, or the worst."""
     line: int | None
     message: str | None
 
@@ -68,7 +68,8 @@ def summarise(paths: Sequence[str], inquiry: Any) -> Summary:
     """Check one log (several paths are its rotated parts) and keep what the table needs."""
     from vlogcheck.api import read
     from vlogcheck.context import ConcurrencyCeiling
-    from vlogcheck.registry import Missing
+    from vlogcheck.registry import Missing, Severity
+    from vlogcheck.report._summary import decisive
 
     name = _name(paths)
     try:
@@ -82,7 +83,9 @@ def summarise(paths: Sequence[str], inquiry: Any) -> Summary:
             ceiling = context.get(ConcurrencyCeiling)
         except Missing:
             ceiling = None
-    worst = report.findings[0] if report.findings else None
+    worst = decisive(report)
+    if report.verdict == "inconclusive" and worst is not None and worst.severity is Severity.NOTE:
+        worst = None  # a note beside it decides nothing: the reason does
     return Summary(
         path=name, verdict=report.verdict, exit_code=report.exit_code,
         version=context.startup.version if context else None, model=context.startup.model if context else None,

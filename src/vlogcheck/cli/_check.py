@@ -78,7 +78,7 @@ def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -
 def _refuse_live_options(live: dict[str, Any]) -> None:
     """Refuse options that would be without effect: somebody relies on them."""
     for name in ("timeout", "tee", "until"):
-        if live[name]:
+        if live[name] is not None and live[name] is not False:
             raise click.UsageError(f"--{name} goes with --follow")
 
 

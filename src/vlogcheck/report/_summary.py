@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vlogcheck.api import Report
     from vlogcheck.context import ConcurrencyCeiling, Context
+    from vlogcheck.registry import Finding
 
-__all__ = ["summary"]
+__all__ = ["decisive", "summary"]
 
 
 def summary(report: Report) -> str:
@@ -23,6 +24,18 @@ def summary(report: Report) -> str:
     if verdict == "inconclusive":
         return report.inconclusive or ""
     return "; ".join(_kept(report.contexts)) or "nothing was expected, and no check fails"
+
+
+def decisive(report: Report) -> Finding | None:
+    """Return the finding to name first: one that fails, and a server that is gone before all others; None without any."""
+    failing = report.failing
+    if not failing:
+        return report.findings[0] if report.findings else None
+    return min(failing, key=lambda finding: (-_weight(finding), not finding.code.startswith("VL9")))
+
+
+def _weight(finding: Finding) -> int:
+    return finding.severity.weight if finding.severity is not None else 0
 
 
 def _kept(contexts: list[Context]) -> list[str]:
