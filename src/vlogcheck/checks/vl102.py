@@ -50,7 +50,7 @@ def shared_card(workers: DeviceWorkers, context: Context) -> Iterator[Finding]:
             f", or share: --gpu-memory-utilization {fits:g} leaves the others their {gib(held)} and"
             f" {gib(margin)} in reserve"
         )
-    if share.hi is not None and share.hi <= fits:
+    if share.lo is not None and share.lo <= Fraction(str(fits)):  # what may be rounding is no finding
         return
     yield Finding(
         f"{gib(held)} of the card were in use before the server loaded anything" + workers.where(fullest, _shared),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from vlogcheck.advice import advise
 from vlogcheck.checks._memory import (
@@ -46,7 +47,7 @@ def utilization_unsuitable(workers: DeviceWorkers, context: Context) -> Iterator
         wanted = f"{float(row.low):g}" + (f" to {float(row.high):g}" if row.low != row.high else "")
         cost = ""
         if total is not None:
-            freed = (share.lo - row.high) * total.mid
+            freed = (Fraction(share.lo + (share.hi or share.lo)) / 2 - Fraction(row.high)) * total.mid
             cost = f": frees {gib(freed)}{worth(worker, freed)}"
         yield Finding(
             f"utilization {figure(share)} is too much for {row.text}",

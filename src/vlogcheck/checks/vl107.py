@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._memory import DeviceWorkers, Worker, floor_hundredths, gib, release_of
+from vlogcheck.checks._memory import DeviceWorkers, Worker, floor_hundredths, gib, kept, release_of
 from vlogcheck.records import GraphUtilization
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.startup import Startup
@@ -29,9 +29,15 @@ def graphs_not_counted(workers: DeviceWorkers, startup: Startup) -> Iterator[Fin
     if requested is not None and (free or total) is not None:
         # What was free at start is the bound; where only the total is known, others may hold some of it too.
         outside = (free or total).minus(requested)  # type: ignore[union-attr]
+    margin = kept(worker.ledger)
+    if outside is not None and margin is not None and outside.lo >= taken.hi + margin:
+        return  # there is room for them, and the reserve besides
     release = release_of(startup)
     rule = "vLLM counts it only from 0.20.2" if release.before("0.18") else "its estimate is switched off"
-    remedy = f"leave {gib(taken.hi)} more of the card free than the profile says"
+    remedy = f"leave {gib(taken.hi)} more of the card free than its reserve (--total-memory says whether it is)"
+    if outside is not None and total is not None and requested is not None and margin is not None:
+        room = floor_hundredths((requested.lo - max(taken.hi + margin - outside.lo, 0)) / total.hi)  # type: ignore[arg-type]
+        remedy = f"--gpu-memory-utilization {room:g} leaves room for them and {gib(margin)} in reserve"
     fix: dict[str, int | float | str] = {}
     if release.since("0.18"):
         remedy = f"set VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=1, or {remedy}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
-from vlogcheck.checks._memory import VLLM_BUFFER, DeviceWorkers, Worker, floor_hundredths, gib
+from vlogcheck.checks._memory import VLLM_BUFFER, DeviceWorkers, Worker, floor_hundredths, gib, kept
 from vlogcheck.registry import Finding, Missing, Severity, check
 
 
@@ -23,15 +24,25 @@ def graph_estimate_too_low(workers: DeviceWorkers) -> Iterator[Finding]:
     excess = taken.minus(estimate)
     total, requested = worker.ledger["total"].interval, worker.ledger["requested"].interval
     free = worker.ledger["free"].interval
-    left = ""
-    remedy = f"leave {gib(excess.hi)} more of the card free, or capture fewer sizes (--max-cudagraph-capture-size)"
+    left, margin = "", kept(worker.ledger)
+    remedy = (
+        f"leave {gib(excess.hi)} more of the card free than its reserve (--total-memory says whether it is), or capture fewer"
+        " sizes (--max-cudagraph-capture-size)"
+    )
     fix: dict[str, int | float | str] = {}
     if total is not None and requested is not None:
         outside = (free or total).minus(requested)
+        if margin is not None and outside.lo >= excess.hi + margin:
+            return  # there is room for the excess, and the reserve besides
         left = f"; {gib(outside.mid - excess.mid)} of the card are left for run-time peaks"
-        fits = floor_hundredths((requested.lo - excess.hi) / total.hi)  # type: ignore[arg-type]
+        fits = floor_hundredths(
+            min(
+                Fraction(requested.lo - excess.hi, total.hi),
+                Fraction((free or total).lo - excess.hi - (margin or 0), total.hi),
+            )
+        )
         remedy = (
-            f"--gpu-memory-utilization {fits:g} keeps the whole within the request; or capture fewer sizes"
+            f"--gpu-memory-utilization {fits:g} keeps the whole within the request and the reserve; or capture fewer sizes"
             " (--max-cudagraph-capture-size)"
         )
         fix["gpu_memory_utilization"] = fits

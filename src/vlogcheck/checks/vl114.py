@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vlogcheck.advice import largest_utilization
-from vlogcheck.checks._memory import DeviceWorkers, gib, is_unified
+from vlogcheck.checks._memory import DeviceWorkers, gib, is_unified, kept
 from vlogcheck.registry import Finding, Missing, Severity, check
+from vlogcheck.startup import Startup
 
 
 @check("the card shares its memory with the host", Severity.NOTE)
-def unified_memory(workers: DeviceWorkers) -> Iterator[Finding]:
+def unified_memory(workers: DeviceWorkers, startup: Startup) -> Iterator[Finding]:
     """Explain free memory on machines whose CPU and GPU share one pool (GB10, GH200)."""
     known = [worker for worker in workers if "total" in worker.ledger]
     if not known:
@@ -23,6 +24,10 @@ def unified_memory(workers: DeviceWorkers) -> Iterator[Finding]:
         requested = worker.ledger["requested"].interval
         assert total is not None
         short = free is not None and requested is not None and free.hi < requested.lo
+        margin = kept(worker.ledger)
+        rest = total.minus(requested) if requested is not None else None
+        if startup.usable and free is not None and not short and rest is not None and rest.lo >= (margin or 0):
+            continue  # it started, and the host has its reserve
         remedy = "drop the page cache before the start (sync; echo 3 > /proc/sys/vm/drop_caches)"
         fix = {}
         if free is not None and (short or requested is None):

@@ -22,6 +22,13 @@ def rest_exceeds_pool(workers: Workers, context: Context) -> Iterator[Finding]:
         return
     batched = context.startup.args.get("max_num_batched_tokens")
     budget = f" (now {batched:,})" if isinstance(batched, int) and not isinstance(batched, bool) else ""
+    fix: dict[str, int | float | str] = {}
+    advice = f"lower --max-num-batched-tokens{budget}"
+    if isinstance(batched, int) and not isinstance(batched, bool) and batched > 1:
+        fix = {"max_num_batched_tokens": batched // 2}
+        advice = (
+            f"--max-num-batched-tokens {batched // 2} gives up to {gib(bounds.mid // 2)} of it to the KV cache{budget}"
+        )
     charged = worker.rank.rule.others_charged
     yield Finding(
         f"{gib(bounds.mid)} go to {rest.origin}, more than to the KV cache"
@@ -29,9 +36,9 @@ def rest_exceeds_pool(workers: Workers, context: Context) -> Iterator[Finding]:
         line=worker.ledger["kv_cache"].line,
         expected=f"less than the KV cache's {gib(pool.mid)} beside the weights",
         observed=f"{gib(bounds.mid)} = {rest.formula}",
-        remedy=f"lower --max-num-batched-tokens{budget} and, for a multimodal model, --limit-mm-per-prompt: the profile"
-        f" run uses both at their largest. Each GiB less is a GiB of KV cache{worth(worker, 2**30)}; VLLM_LOGGING_LEVEL=DEBUG"
-        " prints the terms apart",
+        remedy=f"{advice}; for a multimodal model lower --limit-mm-per-prompt: the profile run uses both at their largest."
+        f" Each GiB less is a GiB of KV cache{worth(worker, 2**30)}; VLLM_LOGGING_LEVEL=DEBUG prints the terms apart",
+        fix=fix,
         explanation="this release also charges what other processes hold on the card"
         if charged
         else "memory that another process took on the card meanwhile is in it too: start servers on one card one after the"

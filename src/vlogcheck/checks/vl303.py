@@ -28,6 +28,10 @@ def tokens_are_no_capacity(capacities: Capacities, context: Context) -> Iterator
     why = _layers(context, engine, curve is not None)
     if why is None:
         return
+    expect = context.expectation
+    counted = expect.concurrency is not None and expect.context is not None and expect.tokens is None
+    if counted and (curve is not None or expect.context == length.lo):
+        return  # requests of a stated length are counted on, not tokens
     quotient = Fraction(tokens.interval.lo, length.lo)
     printed = ledger["concurrency"]
     observed = f"{tokens.interval.lo:,} tokens ÷ {length.lo:,} = {float(quotient):.2f}"
@@ -46,6 +50,8 @@ def tokens_are_no_capacity(capacities: Capacities, context: Context) -> Iterator
             f"trust the concurrency at {length.lo:,} tokens and nothing at other lengths: the curve is unknown {lacks},"
             " tokens ÷ length is not it"
         )
+    if printed.lo is not None:
+        remedy += f"; --expect-concurrency {max(int(printed.lo), 1)} --context {length.lo} says that the plan does"
     yield Finding(
         f"{why}: {tokens.interval.lo:,} tokens cannot be divided by a request's length",
         line=capacity_line(engine),

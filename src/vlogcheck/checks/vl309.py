@@ -32,7 +32,8 @@ def block_size_of_hybrid(record: HybridBlockSize, plans: Plans | None, context: 
         line=record.line,
         expected="blocks of 16 tokens on GPUs, where layers are alike",
         observed=observed,
-        remedy=remedy,
+        remedy=f"{remedy}; --block-size {size} says that the plan does",
+        fix={"block_size": size},
         explanation="every page is as large as a state (Mamba, linear attention), and so is the smallest piece of KV cache",
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vlogcheck.checks._kv import Capacities
 from vlogcheck.checks._memory import release_of
+from vlogcheck.checks._weights import parallel_sizes
 from vlogcheck.deployment import stated
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.startup import Startup
@@ -28,6 +29,7 @@ def blocks_divided_by_stages(capacities: Capacities, startup: Startup) -> Iterat
     if blocks is None or engine.ledger["blocks"].status != "printed" or size is None:
         raise Missing("the log prints no blocks")
     each = blocks.lo // stages
+    ranks = stages * parallel_sizes(startup)[0]
     tokens, length = each * size.lo, engine.ledger["max_model_len"].interval
     short = length is not None and tokens < length.lo
     yield Finding(
@@ -38,8 +40,9 @@ def blocks_divided_by_stages(capacities: Capacities, startup: Startup) -> Iterat
         observed=f"{each:,} blocks ({tokens:,} tokens) for each virtual engine",
         remedy=f"--max-model-len {tokens} is the longest that fits"
         if short
-        else f"count on {stages} queues of {tokens:,} tokens each: a request waits for its own queue though the other has room",
+        else f"count on {stages} queues of {tokens:,} tokens each: a request waits for its own queue though the other has room;"
+        f" --tensor-parallel-size {ranks} without stages has one queue",
         explanation="V0 runs one scheduler for each stage and gives each its share of the blocks",
-        fix={"max_model_len": tokens} if short else {},
+        fix={"max_model_len": tokens} if short else {"tensor_parallel_size": ranks, "pipeline_parallel_size": 1},
         severity=Severity.WARNING if short else None,
     )

@@ -32,7 +32,7 @@ def longest_request_cannot_finish(capacities: Capacities, context: Context) -> I
         why = _why(context, engine, *bounds)
         if why is None:
             continue
-        yield _finding(context, engine, (bounds[0] + bounds[1]) / 2, length.lo, why)
+        yield _finding(context, engine, bounds, length.lo, why)
     if not judged:
         raise Missing("the log prints neither a concurrency nor blocks")
 
@@ -74,7 +74,10 @@ def _why(context: Context, engine: EngineLedger, low: Fraction | int, high: Frac
     return None
 
 
-def _finding(context: Context, engine: EngineLedger, shown: Fraction, length: int, why: str) -> Finding:
+def _finding(
+    context: Context, engine: EngineLedger, bounds: tuple[Fraction, Fraction], length: int, why: str
+) -> Finding:
+    shown = (bounds[0] + bounds[1]) / 2
     wanted = MARGIN if shown >= 1 else Fraction(1)
     remedies, fix = [], {}
     shorter = _shorter(context, engine, shown, length, wanted)
@@ -85,7 +88,7 @@ def _finding(context: Context, engine: EngineLedger, shown: Fraction, length: in
         remedies.append("a shorter --max-model-len (--model-config computes which)")
     if overridden(context.startup):
         remedies.append("or leave out --num-gpu-blocks-override: the blocks were set by hand, not by the memory")
-    elif more := missing_memory(plan_of(context, engine), engine, wanted / shown if shown else 0):
+    elif more := missing_memory(plan_of(context, engine), engine, wanted / bounds[0] if bounds[0] else 0):
         remedies.append(f"or {more}")
     return Finding(
         f"{float(shown):.2f} requests of {length:,} tokens fit: one of that length "

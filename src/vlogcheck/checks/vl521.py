@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from vlogcheck.checks._metrics import engine_pairs
 from vlogcheck.context import ConcurrencyCeiling, Context
 from vlogcheck.metrics_page import MetricsPage
 from vlogcheck.registry import Finding, Missing, Severity, check
+from vlogcheck.runtime import FULL_PERCENT
 
 
 @check("requests wait although fewer run than the start-up promised", Severity.WARNING)
@@ -22,6 +24,8 @@ def waiting_below_ceiling(page: MetricsPage, ceiling: ConcurrencyCeiling, contex
         promised = ceiling.lo / ceiling.engines
         if not waiting or running >= int(promised):
             continue
+        if usage is not None and usage * 100 >= FULL_PERCENT and running >= int(promised * Fraction(usage)):
+            continue  # as many as the used part holds: the KV cache is full, as planned
         tokens = engine.ledger["tokens"].interval
         average = int(usage * tokens.lo / running) if usage is not None and tokens is not None and running else None
         limit, remedy = _limit(running, usage, average, ceiling)

@@ -29,6 +29,7 @@ def max_model_len_changed(startup: Startup) -> Iterator[Finding]:
             expected=f"at most {beyond.derived_max_model_len} tokens ({beyond.derived_from})",
             observed=f"{beyond.max_model_len:,} tokens",
             remedy=f"--max-model-len {beyond.derived_max_model_len}: beyond it the model's answers are undefined",
+            fix={"max_model_len": beyond.derived_max_model_len} if beyond.derived_max_model_len else {},
         )
     if startup.last(AutoFit) is None and startup.last(DraftLengthClamp) is None:  # what VL311 is about
         yield from _differs(startup)

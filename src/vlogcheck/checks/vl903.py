@@ -26,14 +26,14 @@ def kv_cache_smaller_than_request(outcome: Outcome, context: Context) -> Iterato
         yield _gib(failure, failure.record, context)
     elif isinstance(failure.record, KVCacheTokensTooFew):
         record = failure.record
+        times = math.ceil(100 * record.max_model_len / record.tokens) / 100 if record.tokens else 0
         yield Finding(
             f"refused to start: the KV cache holds {record.tokens:,} tokens, one request may have"
             f" {record.max_model_len:,}",
             line=record.line,
             expected=f"at least {record.max_model_len:,} tokens",
             observed=f"{record.tokens:,} tokens",
-            remedy=f"--max-model-len {record.tokens}, or a KV cache {record.max_model_len / record.tokens:.2f}"
-            " times as large"
+            remedy=f"--max-model-len {record.tokens}, or a KV cache {times:.2f} times as large"
             if record.tokens
             else "no length fits: give the KV cache memory (more cards, a smaller model)",
             fix={"max_model_len": record.tokens},

@@ -1,0 +1,69 @@
+"""Every remedy is a figure that can be computed from the example, and doing what it says removes the finding."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import vlogcheck.checks
+from tests.remedies import _concurrency, _device, _kv, _log, _weights  # noqa: F401  (they register)
+from tests.remedies._case import REMEDIES, Case
+from tests.test_pages import CHECKS, blocks, run
+from vlogcheck.registry import Check, Finding
+
+FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
+FOLDER = Path(vlogcheck.checks.__file__).parent
+
+
+def flagged(item: Check) -> list[Case]:
+    """Every finding of the check on its own page."""
+    return [Case(block, f) for block in blocks(item) for f in run(block).findings if f.code == item.code]
+
+
+def constants(item: Check) -> set[str]:
+    """The figures that stand in the texts of the check's module."""
+    tree = ast.parse((FOLDER / f"{item.code.lower()}.py").read_text("utf-8"))
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return {figure for text in texts for figure in FIGURE.findall(text)}
+
+
+@pytest.mark.parametrize("item", CHECKS, ids=lambda c: c.code)
+def test_every_finding_has_a_line_both_sides_and_a_remedy_in_numbers(item: Check) -> None:
+    fixed = constants(item)
+    for case in flagged(item):
+        finding = case.finding
+        assert finding.line is not None
+        assert finding.expected
+        assert finding.observed
+        computed = [figure for figure in FIGURE.findall(finding.remedy) if figure not in fixed]
+        assert computed, f"no figure that was computed in: {finding.remedy}"
+
+
+@pytest.mark.parametrize("item", CHECKS, ids=lambda c: c.code)
+def test_doing_what_it_says_removes_it(item: Check) -> None:
+    assert item.code in REMEDIES, "a new check needs its remedy here"
+    for case in flagged(item):
+        before = [f for f in run(case.block).findings if f.code == item.code]
+        done = list(REMEDIES[item.code](case))
+        assert case.told_figures, f"no figure was computed again for: {case.finding.remedy}"
+        assert done
+        for block in done:
+            assert block != case.block
+            report = run(block)
+            left = [f for f in report.findings if f.code == item.code]
+            assert len(left) < len(before), f"\n{case.finding.remedy}\n{block.log}\n{report}"
+            assert not any(same(f, case.finding) for f in left), f"\n{report}"
+            skipped = [s.reason for s in report.skipped if s.code == item.code]
+            assert not skipped or case.silent, f"the check was not made: {skipped}\n{block.log}"
+            assert report.startups
+
+
+def same(one: Finding, other: Finding) -> bool:
+    return (one.message, one.line) == (other.message, other.line)
+
+
+def test_no_remedy_without_a_check() -> None:
+    assert set(REMEDIES) == {item.code for item in CHECKS}
