@@ -11,10 +11,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from vlogcheck._host_blocks import host_blocks
 from vlogcheck.budget.releases import default_utilization, parse_release
 from vlogcheck.device_rule import DeviceRule, device_rule
 from vlogcheck.ledger import Ledger, Number
 from vlogcheck.records import (
+    BlocksOverride,
     ExternalWeights,
     FreeMemoryTooLow,
     GraphCapture,
@@ -100,8 +102,10 @@ def observe_rank(
     _add_peak(ledger, use, profile, result)
     _add_graphs(ledger, lines, use, rule)
     _add_pool(ledger, lines, use, profile)
+    if len(ranks) == 1 and not ledger["kv_cache"].known:
+        _add_blocks(ledger, startup, engine)
     _close(ledger, rule)
-    return ledger, rule
+    return ledger, _without_estimate(ledger, rule)
 
 
 def _rule(
@@ -301,6 +305,17 @@ def _add_pool(ledger: Ledger, lines: _Lines, use: MemoryUse | None, profile: Mem
         ledger.exact("full", "--kv-cache-memory of the whole card", "bytes", use.full_bytes, "printed", line=use.line)
 
 
+def _add_blocks(ledger: Ledger, startup: Startup, engine: Engine) -> None:
+    """Add the KV cache of a log that prints blocks and no memory: only one rank's, as others may have had more than they use."""
+    host = host_blocks(startup, engine)
+    if host is None or startup.last(BlocksOverride) is not None or startup.args.get("num_gpu_blocks_override"):
+        return
+    ledger.between(
+        "kv_cache", "KV cache", "bytes", (host.blocks * host.lo, (host.blocks + 1) * host.hi), host.status,
+        formula="blocks × swap space ÷ CPU blocks", line=host.line,
+    )  # fmt: skip
+
+
 _LABELS = {
     "weights": "weights",
     "consumed": "weights and non-torch",
@@ -308,6 +323,28 @@ _LABELS = {
     "activation": "peak activation",
     "graph_estimate": "graph estimate",
 }
+
+
+def _without_estimate(ledger: Ledger, rule: DeviceRule) -> DeviceRule:
+    """Return the rule the terms themselves show: they add up without the estimate that the release would have subtracted.
+
+    A derived estimate of nothing beside graphs that took something means that estimating was switched off
+    (`VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0`): the graphs are outside the budget.
+    """
+    estimate, graphs = ledger["graph_estimate"], ledger["graphs"]
+    if rule.graphs != "separate" or estimate.origin != _REMAINDER or estimate.lo is None or estimate.hi is None:
+        return rule
+    if not estimate.lo <= 0 <= estimate.hi or graphs.lo is None or graphs.lo <= estimate.hi:
+        return rule
+    left = (estimate.lo, estimate.hi)
+    ledger.exact("graph_estimate", "graph estimate", "bytes", 0, "derived", formula="the terms add up without one")
+    formula = estimate.formula
+    ledger.between("unexplained", "unexplained", "bytes", left, "derived", formula=formula)
+    kept = tuple(key for key in rule.subtracted if key != "graph_estimate")
+    return rule._replace(subtracted=kept, graphs="uncounted")
+
+
+_REMAINDER = "what the other terms leave"
 
 
 def _close(ledger: Ledger, rule: DeviceRule) -> None:
@@ -329,7 +366,7 @@ def _close(ledger: Ledger, rule: DeviceRule) -> None:
     if not missing:
         ledger.between("unexplained", "unexplained", "bytes", bounds, "derived", formula=formula)
     elif len(missing) == 1:
-        ledger.between(missing[0], _LABELS[missing[0]], "bytes", bounds, "derived", formula=formula)
+        ledger.between(missing[0], _LABELS[missing[0]], "bytes", bounds, "derived", formula=formula, origin=_REMAINDER)
     else:
         names = " and ".join(_LABELS[key] for key in missing)
         if missing == ["non_torch", "activation"] and rule.graphs == "inside":

@@ -25,7 +25,7 @@ class DeviceRule(NamedTuple):
     """Keys of the terms that are subtracted from `requested`."""
     graphs: Graphs
     others_charged: bool
-    """Whether memory of other processes on the card is charged to this one (V1 until 0.9.0.1; 0.2.7–0.3.0; 0.6.4)."""
+    """Whether memory of other processes on the card is charged to this one (V1 until 0.9.0.1; V0 0.2.5–0.3.0 and 0.6.4)."""
     pinned: bool = False
     """Whether the KV cache was given in bytes (`--kv-cache-memory-bytes`), so the utilization plays no part."""
 
@@ -49,10 +49,12 @@ def device_rule(
     elif counted and not v0 and release.since("0.18"):
         graphs = "inside" if consumed or release.before("0.19") else "separate"
     if v0:
-        charged = (release.since("0.2.7") and release.before("0.3.3")) or (
+        charged = (release.since("0.2.5") and release.before("0.3.1")) or (
             release.since("0.6.4") and release.before("0.6.5")
         )
     else:
         charged = release.before("0.9.1")
     terms = ("consumed", "activation") if consumed else ("weights", "non_torch", "activation")
+    if v0 and release.before("0.2.5"):
+        terms = ("weights", "activation")  # the peak of torch's allocator only
     return DeviceRule((*terms, "graph_estimate") if graphs == "separate" else terms, graphs, charged, pinned)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from vlogcheck._host_blocks import host_blocks
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.deployment import Available, available_memory, block_size_of
 from vlogcheck.device_ledger import observe_rank, printed_range
@@ -170,6 +171,11 @@ def _observe_engine(startup: Startup, engine: Engine, expectation: Expectation |
     if available is not None:
         _add_fixed_pool(ranks, available)
         _add_bytes_per_token(startup, ledger, available)
+    elif (host := host_blocks(startup, engine)) is not None and (size := ledger["block_size"].interval) is not None:
+        ledger.between(
+            "kv_bytes_per_token", "KV bytes per token and rank", "bytes per token", (host.lo / size.hi, host.hi / size.lo),
+            host.status, formula="swap space ÷ CPU blocks ÷ block size", line=host.line,
+        )  # fmt: skip
     return EngineLedger(engine, ledger, capacity, ranks, available)
 
 

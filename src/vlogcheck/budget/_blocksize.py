@@ -109,7 +109,7 @@ def _latent(model: ModelConfig, settings: Settings) -> tuple[int, str | None]:
             return (64 if fp8 else DEFAULT), None
         return DEFAULT, None
     size = asked or DEFAULT
-    if release.before("0.7.3"):
+    if release.before("0.8.0"):
         return size, None
     if backend in {"", "FLASHMLA"} and capability // 10 == 9:
         return (size if size % 64 == 0 else 64), None

@@ -223,9 +223,7 @@ class Pool:
     def _size_v0(self, available: Sequence[int]) -> PoolResult:
         settings = self.settings
         length, pp = settings.max_model_len, settings.pp
-        counts = [
-            max(0, bytes_ // self.bytes_per_block(rank)) for rank, bytes_ in enumerate(available) if self.ranks[rank]
-        ]
+        counts = [self._blocks_v0(bytes_, rank) for rank, bytes_ in enumerate(available) if self.ranks[rank]]
         if not counts:
             return PoolResult(0, None, None, length)
         blocks = min(counts)
@@ -239,10 +237,20 @@ class Pool:
             return PoolResult(None, None, None, length, too_long_v0(length, usable))
         return PoolResult(blocks, blocks * size, blocks * size / length, length)
 
+    def _blocks_v0(self, bytes_: int, rank: int) -> int:
+        """Blocks on a rank: the target's, then shared with the drafter (``split_num_cache_blocks_evenly``, a float)."""
+        target = self._target_bytes(rank)
+        blocks = max(0, bytes_ // target)
+        both = self.bytes_per_block(rank)
+        return blocks if both == target else int(blocks * target / both)
+
+    def _target_bytes(self, rank: int) -> int:
+        return sum(layer.spec.page_size_bytes for layer in self.ranks[rank] if not layer.draft) or 1
+
     def cpu_blocks(self) -> int | None:
         """Blocks of host memory the V0 engine sets aside for swapping (``--swap-space``, 4 GiB by default)."""
         if not self.settings.is_v0:
             return None
         gib = self.settings.options.swap_space_gib
         swap = int((4.0 if gib is None else gib) * (1 << 30))
-        return min((swap // self.bytes_per_block(r) for r, rank in enumerate(self.ranks) if rank), default=0)
+        return min((swap // self._target_bytes(r) for r, rank in enumerate(self.ranks) if rank), default=0)

@@ -97,6 +97,8 @@ class Cost(NamedTuple):
     expected: Fraction
     blocks: Interval
     block_size: int
+    basis: str = ""
+    """What it follows from, where that is not the memory ÷ the tokens."""
 
     @property
     def agrees(self) -> bool:
@@ -112,11 +114,8 @@ class Cost(NamedTuple):
 def cost_of(plan: ExpectedEngine) -> Cost | None:
     """Return what a token costs by the log: memory ÷ blocks, up to one block of memory being left over."""
     layout, memory = plan.plan.pool, plan.available
-    if (
-        layout is None
-        or memory is None
-        or (not plan.plan.groups and not (plan.plan.settings and plan.plan.settings.is_v0))
-    ):
+    older = plan.plan.settings is not None and plan.plan.settings.is_v0
+    if layout is None or (memory is None and not older) or (not plan.plan.groups and not older):
         return None
     stages = [stage for stage in range(layout.layers.stages) if layout.ranks[stage]]
     size = max((layout.bytes_per_block(stage) for stage in stages), default=0)
@@ -129,6 +128,11 @@ def cost_of(plan: ExpectedEngine) -> Cost | None:
         blocks = Interval(max(printed.lo // tokens, 1), max(-(-printed.hi // tokens), 1))
     if not size or not tokens or not blocks.lo:
         return None
+    if memory is None:  # the older engine's blocks of host memory say it, where it prints no memory of the device
+        term = plan.engine.ledger["kv_bytes_per_token"]
+        if term.lo is None or term.hi is None:
+            return None
+        return Cost((Fraction(term.lo), Fraction(term.hi)), Fraction(size, tokens), blocks, tokens, term.formula)
     seen = Fraction(memory.lo, (blocks.hi + 1) * tokens), Fraction(memory.hi, blocks.lo * tokens)
     return Cost(seen, Fraction(size, tokens), blocks, tokens)
 

@@ -58,7 +58,7 @@ def _finding(context: Context, plan: ExpectedEngine, cost: Cost) -> Finding:
         line=capacity_line(plan.engine),
         expected=f"{bytes_text(cost.expected)} per token and rank"
         + (f", so {planned.lo:,} tokens" if planned is not None else ""),
-        observed=f"{bytes_text(low, high)} per token and rank (memory ÷ {held:,} tokens, within {ROUNDING})",
+        observed=f"{bytes_text(low, high)} per token and rank ({cost.basis or f'memory ÷ {held:,} tokens, within {ROUNDING}'})",
         remedy=f"correct the changed term, or plan with {bytes_text((low + high) / 2)} per token: {held:,} tokens in this memory"
         + (f" instead of {planned.lo:,}" if planned is not None else ""),
         explanation=explanation,

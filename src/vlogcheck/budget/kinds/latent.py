@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vlogcheck.budget._layer import FULL, MLA, LayerSpec
+from vlogcheck.budget._settings import ELEMENT_BYTES
 from vlogcheck.budget.kinds._base import BUILDERS, Context, builds
+
+_PADDED_HEAD = 256
 
 
 @builds("mla", "sparse", "sparse_shared")
@@ -11,7 +16,7 @@ def mla(context: Context, index: int) -> LayerSpec:
     """Build the cache of one latent per token, whole on every rank; ordinary attention where latents are off."""
     model, settings = context.model, context.settings
     if not settings.use_mla:
-        return BUILDERS["full"](context, index)
+        return _padded(BUILDERS["full"](context, index), context)
     width = model.kv_lora_rank + model.qk_rope_head_dim
     kind = MLA if settings.release.since("0.11.0") else FULL
     content, element, variant = width * settings.cache_bytes, settings.cache_element, settings.cache_dtype
@@ -21,8 +26,10 @@ def mla(context: Context, index: int) -> LayerSpec:
         content = 656
     elif settings.cache_dtype == "nvfp4_ds_mla":
         content = 352
-    if settings.release.before("0.8.0") and not settings.release.before("0.7.2") and settings.is_v0:
-        content = -(-width // 256) * 256 * settings.cache_bytes  # entries were aligned on the older engine
+    unaligned = settings.env.get("VLLM_CUDA_MEM_ALIGN_KV_CACHE", "1").strip() == "0"
+    if settings.is_v0 and settings.release.since("0.7.2") and settings.release.before("0.8.0") and not unaligned:
+        step = 256 // ELEMENT_BYTES[settings.dtype]  # entries were aligned on the older engine, as of the model's type
+        content = -(-width // step) * step * settings.cache_bytes
     return LayerSpec(
         kind=kind,
         block_size=context.block_size,
@@ -33,6 +40,17 @@ def mla(context: Context, index: int) -> LayerSpec:
         dtype=element,
         variant=variant,
     )
+
+
+def _padded(spec: LayerSpec, context: Context) -> LayerSpec:
+    """Return what DeepSeek's heads took from 0.5.1 until 0.6.6: padded to the 256 elements the kernels of then knew."""
+    release = context.settings.release
+    if context.model.text_model_type not in ("deepseek_v2", "deepseek_v3"):
+        return spec
+    if release.before("0.5.1") or release.since("0.7.0"):
+        return spec
+    size = 2 * spec.num_kv_heads * _PADDED_HEAD * context.settings.cache_bytes
+    return replace(spec, content_bytes=size, head_size=_PADDED_HEAD, head_size_v=_PADDED_HEAD)
 
 
 @builds("indexer")
