@@ -174,3 +174,11 @@ def test_many_logs_name_the_finding_that_decides(tmp_path: Path) -> None:
     bounded = summarise([str(log)], Inquiry(vlogcheck.Expectation(concurrency=9, context=4096)))
     assert (bounded.verdict, bounded.code) == ("inconclusive", None)
     assert "give --model-config" in (bounded.message or "")
+
+
+def test_why_what_was_given_is_not_used_comes_first(tmp_path: Path) -> None:
+    smi = tmp_path / "smi.csv"
+    smi.write_text("index, memory.used [MiB], memory.total [MiB]\n0, 57344 MiB, 65520 MiB\n")
+    report = vlogcheck.check((CUDA + BANNER.format(release="0.10.0") + UNIFORM).encode(), smi=str(smi))
+    first = render(report).partition(" skipped:\n")[2].splitlines()[0]
+    assert re.match(r" +VL(51\d|115)", first), first

@@ -87,6 +87,8 @@ class Context:
         self.expectation = expectation or Expectation()
         self.model = model
         self.facts = facts
+        self.attached: frozenset[type[Any]] = frozenset()
+        """Types of what was read beside the log."""
         self._cache: dict[Any, Any] = {}
 
     @property
@@ -99,6 +101,7 @@ class Context:
 
     def attach(self, value: object) -> None:
         """Keep what was read beside the log (card readings, a metrics page) for checks that ask for its type."""
+        self.attached |= {type(value)}
         self._cache[type(value)] = value
 
     def all(self, kind: type[T]) -> list[T]:

@@ -247,11 +247,15 @@ def _expected(context: Context, engine: EngineLedger) -> list[tuple[str, str]]:
     if context.model is None:
         return []
     try:
-        planned = context.model.expected(context, engine).plan.tokens_interval
+        expected = context.model.expected(context, engine)
     except Missing as missing:
         return [("by configuration", str(missing))]
+    planned = expected.plan.tokens_interval
     if planned is None:
-        return []
+        each = expected.ledger["kv_bytes_per_token"]
+        if not each.known:
+            return []
+        return [("by configuration", f"{each.text()} and rank ({context.model.origin})")]
     text = f"{planned.lo:,}" if planned.exact else f"{planned.lo:,} to {planned.hi:,}"
     return [("by configuration", f"{text} tokens ({context.model.origin})")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vlogcheck.registry import Finding, Severity
+from vlogcheck.registry import Finding, Severity, all_checks
 from vlogcheck.report._layout import Paint, fold
 from vlogcheck.report._startup import startup_lines
 
@@ -79,7 +79,7 @@ def _footer(report: Report, paint: Paint, verbose: bool, width: int | None) -> l
     out: list[str] = []
     if report.skipped:
         groups: dict[str, list[str]] = {}
-        for item in report.skipped:
+        for item in sorted(report.skipped, key=lambda item: not _is_asked(report, item.code)):
             groups.setdefault(item.reason, []).append(item.code)
         count = len(report.skipped)
         among = f" in {len(report.contexts)} start-ups" if len(report.contexts) > 1 else ""
@@ -90,7 +90,8 @@ def _footer(report: Report, paint: Paint, verbose: bool, width: int | None) -> l
             names = ", ".join(unique[:6]) + (f" and {len(unique) - 6} more" if len(unique) > 6 else "")
             out += fold("    ", f"{names}: {reason}", width, hang=8)
         if len(groups) > limit:
-            out.append(f"    … and {len(groups) - limit} more reasons (--verbose)")
+            rest = len(groups) - limit
+            out.append(f"    … and {rest} more reason{'s' if rest != 1 else ''} (--verbose)")
     if report.facts.unrecognised and not any(finding.code == "VL009" for finding in report.findings):
         count = report.facts.unrecognised
         what = "lines look like memory figures" if count != 1 else "line looks like a memory figure"
@@ -98,3 +99,10 @@ def _footer(report: Report, paint: Paint, verbose: bool, width: int | None) -> l
         text = f"{count:,} {what} but no template knows {which}: see `vlogcheck parse --unrecognised`"
         out += fold("", text, width, hang=4)
     return [paint("dim", line) for line in out]
+
+
+def _is_asked(report: Report, code: str) -> bool:
+    """Whether a check is about what was given beside the log: that it was not made matters most."""
+    given = report.contexts[0].attached if report.contexts else frozenset()
+    check = all_checks()[code] if given else None
+    return check is not None and any(kind in given for need in check.needs.values() for kind in need.kinds)
