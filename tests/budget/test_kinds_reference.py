@@ -54,6 +54,23 @@ _STEP3 = {
     **_DECODER, "architectures": ["Step3TextForCausalLM"], "model_type": "step3_text", "num_attention_groups": 1,
     "head_dim": 256, "share_q_dim": 512,
 }  # fmt: skip
+_LONGCAT = {
+    **_DECODER, **_LATENT, "architectures": ["LongcatFlashForCausalLM"], "model_type": "longcat_flash",
+    "num_hidden_layers": None, "num_layers": 4, "num_attention_heads": 64,
+}  # fmt: skip
+_STEP3P5 = {
+    **_DECODER, "architectures": ["Step3p5ForCausalLM"], "model_type": "step3p5", "num_attention_groups": 8,
+    "num_attention_heads": 64, "num_key_value_heads": None, "head_dim": 128, "sliding_window": 512,
+    "layer_types": ["full_attention", *["sliding_attention"] * 3, "full_attention", "sliding_attention"],
+}  # fmt: skip
+_RING = {
+    **_DECODER, **_LATENT, "architectures": ["BailingMoeV2_5ForCausalLM"], "model_type": "bailing_hybrid",
+    "num_hidden_layers": 10, "head_dim": 128, "layer_group_size": 5,
+}  # fmt: skip
+_LOOP_CODER = {
+    **_DECODER, "architectures": ["IQuestLoopCoderForCausalLM"], "model_type": "iquestloopcoder", "head_dim": 128,
+    "loop_num": 2, "loop_window_size": 64,
+}  # fmt: skip
 _QWEN3 = {**_configs.QWEN3_06B, "num_hidden_layers": 8}
 _QWEN3_WINDOW = {
     **_DECODER, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 64,
@@ -97,6 +114,51 @@ def test_pools_of_other_kinds(
 ) -> None:
     found = _planned(config, words, available)
     assert (found.num_blocks, found.kv_cache_tokens, found.max_concurrency_text) == (blocks, tokens, concurrency)
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "blocks", "tokens", "concurrency"),
+    [
+        (_LONGCAT, "--max-model-len 32768 -tp 4", 145635, 2330160, "71.11"),
+        (_STEP3P5, "--max-model-len 32768 -tp 2", 327680, 2579869, "78.73"),
+        (_RING, "--max-model-len 32768 -tp 2", 36408, 8772186, "267.71"),
+        (_LOOP_CODER, "--max-model-len 32768", 109226, 1163184, "35.50"),
+    ],
+)
+def test_pools_of_0_28(config: dict[str, Any], words: str, blocks: int, tokens: int, concurrency: str) -> None:
+    config = {key: value for key, value in config.items() if value is not None}
+    options = parse_serve_flags(shlex.split(words))
+    found = plan(load_model_config(config), options, release="0.28.0", available=20 * GIB)
+    assert (found.num_blocks, found.kv_cache_tokens, found.max_concurrency_text) == (blocks, tokens, concurrency)
+
+
+@pytest.mark.parametrize(
+    ("words", "release", "refused"),
+    [
+        ("-tp 8 -dcp 2", "0.28.0", False),
+        ("-tp 8 -dcp 4", "0.28.0", True),  # two copies of each KV head
+        ("-tp 4 -dcp 2", "0.28.0", True),  # no copies
+        ("-tp 4 -dcp 2", "0.10.2", False),
+        ("-tp 4 -dcp 3", "0.10.2", True),
+    ],
+)
+def test_context_parallelism_needs_copies_of_the_heads(words: str, release: str, refused: bool) -> None:
+    options = parse_serve_flags(shlex.split(f"--max-model-len 8192 {words}"))
+    model = load_model_config({**_DECODER, "architectures": ["LlamaForCausalLM"], "model_type": "llama"})
+    found = plan(model, options, release=release, available=GIB)
+    assert (found.error is not None) == refused
+
+
+def test_context_parallelism_does_not_go_with_a_window() -> None:
+    config = {
+        **_DECODER, "architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": 1024,
+        "num_key_value_heads": 1,
+    }  # fmt: skip
+    model = load_model_config(config)
+    options = parse_serve_flags(shlex.split("--max-model-len 8192 -tp 2 -dcp 2"))
+    found = plan(model, options, release="0.28.0", available=GIB)
+    assert found.error is not None
+    assert found.error.kind == "not_supported"
 
 
 def test_layers_that_follow_another_index_keep_none() -> None:

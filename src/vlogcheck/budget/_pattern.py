@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from vlogcheck.budget.model import ModelConfig
 
 #: Kinds whose cache grows with the context.
-ATTENTION_KINDS = frozenset({"full", "sliding", "chunked", "mla", "sparse", "sparse_shared", "cross", "v4_window"})
+ATTENTION_KINDS = frozenset(
+    {"full", "sliding", "chunked", "mla", "sparse", "sparse_shared", "cross", "v4_window", "loop"}
+)
 
 #: Kinds that keep a state of fixed size.
 STATE_KINDS = frozenset({"mamba1", "mamba2", "gdn", "kda", "conv", "linear"})
@@ -238,6 +240,19 @@ def _kimi_linear(model: ModelConfig) -> Layers:
     return tuple(("kda",) if i + 1 in kda else ("mla",) for i in range(model.num_layers))
 
 
+def _bailing_hybrid(model: ModelConfig) -> Layers:
+    """Linear attention but for the last layer of each group of ``layer_group_size``; without groups all are full."""
+    every = model.values.integer("layer_group_size")
+    every = 1 if every is None else every
+    return tuple(("linear",) if every > 0 and (i + 1) % every else ("mla",) for i in range(model.num_layers))
+
+
+def _loop_coder(model: ModelConfig) -> Layers:
+    """Layers that are run several times: each round after the first keeps a window of its own."""
+    rounds = model.values.integer("loop_num", minimum=1) or 2
+    return (("full", *("loop",) * (rounds - 1)),) * model.num_layers
+
+
 def _minimax(model: ModelConfig) -> Layers:
     kinds = model.values.integers("attn_type_list", "decoder_attention_types")
     if kinds is not None:
@@ -297,6 +312,9 @@ _RULES: dict[str, Callable[[ModelConfig], Layers]] = {
     "qwen3_5_moe": _gdn,
     "qwen3_5_moe_text": _gdn,
     "kimi_linear": _kimi_linear,
+    "bailing_hybrid": _bailing_hybrid,
+    "longcat_flash": _all("mla", "mla"),
+    "iquestloopcoder": _loop_coder,
     "minimax": _minimax,
     "minimax_text_01": _minimax,
     "minimax_m1": _minimax,

@@ -155,6 +155,8 @@ class ModelConfig:
             return 1
         if values.flag("multi_query_attention") and values.has("multi_query_group_num"):
             return values.need("multi_query_group_num", minimum=1)
+        if self.text_model_type == "step3p5":
+            return values.need("num_attention_groups", minimum=1)
         if self.text_model_type == "step3_text":
             return values.integer("num_attention_groups", minimum=1) or 1
         found = values.integer("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", minimum=1)

@@ -13,6 +13,7 @@ from vlogcheck.budget._device import parse_device
 from vlogcheck.budget._errors import PlanError, not_supported
 from vlogcheck.budget._grouping import CannotGroupError, Group
 from vlogcheck.budget._known import is_known_name, unknown_reason
+from vlogcheck.budget._layer import SLIDING
 from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.model import ModelConfig, ModelConfigError, overridden
 from vlogcheck.budget.pool import Pool, PoolResult
@@ -153,7 +154,8 @@ def plan(
     notes = list(settings.assumptions)
     if _traits.is_encoder_only(model):
         return KVPlan(1, max_model_len=settings.max_model_len, assumptions=tuple(notes), settings=settings)
-    if (refusal := _split_refusal(model, settings)) is not None:
+    refusal = _split_refusal(model, settings) or _context_refusal(model, settings)
+    if refusal is not None:
         return KVPlan(max_model_len=settings.max_model_len, error=refusal, assumptions=tuple(notes), settings=settings)
     if settings.max_model_len > model.default_max_model_len(found):
         notes.append("--max-model-len exceeds the model's own: vLLM refuses unless VLLM_ALLOW_LONG_MAX_MODEL_LEN=1")
@@ -170,6 +172,11 @@ def plan(
             refused = check_layers(ranks, settings, _ends(available, settings.pp)[1]) or refused
         return KVPlan(
             specs=specs, max_model_len=settings.max_model_len, error=refused, assumptions=tuple(notes),
+            settings=settings,
+        )  # fmt: skip
+    if (refusal := _window_refusal(pool, settings)) is not None:
+        return KVPlan(
+            specs=specs, max_model_len=settings.max_model_len, error=refusal, assumptions=tuple(notes),
             settings=settings,
         )  # fmt: skip
     base = KVPlan(
@@ -207,6 +214,46 @@ def _split_refusal(model: ModelConfig, settings: Settings) -> PlanError | None:
     total = 1 if settings.use_mla else model.num_kv_heads
     if max(total, ranks) % min(total, ranks):
         return not_supported(f"{total} KV heads can neither be split nor replicated over {ranks} ranks.")
+    return None
+
+
+def _context_refusal(model: ModelConfig, settings: Settings) -> PlanError | None:
+    """Return vLLM's refusal of a decode-context-parallel size.
+
+    The size divides the tensor-parallel one; from 0.11.0 on attention with KV heads also needs that many copies of each
+    head, and query heads per KV head to divide (``verify_with_parallel_config``, vllm/config/model.py).
+    """
+    shards, ranks = settings.options.decode_context_parallel_size, settings.tp
+    if shards <= 1 or settings.release.before("0.10.2"):
+        return None
+    if ranks % shards:
+        return not_supported(
+            f"Tensor parallel size {ranks} must be divisible by decode context parallel size {shards}."
+        )
+    heads, total = model.num_attention_heads, model.num_kv_heads
+    if settings.use_mla or settings.release.before("0.11.0") or not heads or not total:
+        return None
+    if ranks <= total:
+        return not_supported(
+            f"Decode context parallelism needs a tensor parallel size ({ranks}) above the number of KV heads ({total})."
+        )
+    if shards > ranks // total:
+        return not_supported(
+            f"Decode context parallel size {shards} exceeds {ranks // total}, the copies of each of the {total} KV heads."
+        )
+    if heads // total % shards:
+        return not_supported(
+            f"{heads // total} query heads per KV head must be divisible by decode context parallel size {shards}."
+        )
+    return None
+
+
+def _window_refusal(pool: Pool, settings: Settings) -> PlanError | None:
+    """Return vLLM's refusal of decode context parallelism for layers with a sliding window."""
+    if settings.options.decode_context_parallel_size <= 1 or settings.release.before("0.10.2"):
+        return None
+    if any(spec.kind == SLIDING for groups in pool.per_rank for group in groups for spec in group.specs):
+        return not_supported("DCP not support sliding window.")
     return None
 
 

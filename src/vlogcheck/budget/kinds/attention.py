@@ -166,6 +166,13 @@ def size_by_head(context: Context) -> bool:
     return settings.release.since("0.29.0") and settings.device.capability // 10 == 10 and context.model.head_dim == 256
 
 
+@builds("loop")
+def loop(context: Context, index: int) -> LayerSpec:
+    """Build the cache of a later round over the same layer: the last ``loop_window_size`` tokens."""
+    window = context.model.values.integer("loop_window_size", minimum=1) or 64
+    return replace(attention_spec(context, "full", index), kind=SLIDING, window=window)
+
+
 @builds("chunked")
 def chunked(context: Context, index: int) -> LayerSpec:
     """Build the cache of the current chunk, a spec of its own from 0.10.0 on."""

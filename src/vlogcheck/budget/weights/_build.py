@@ -187,9 +187,9 @@ class Builder:
         if kind == "layer":
             self.add(part, width, item)
 
-    def table(self, part: str, rows: int, width: int) -> None:
+    def table(self, part: str, rows: int, width: int, item: int | None = None) -> None:
         """Add a vocabulary-parallel table: rows padded to 64 and cut over the ranks (vocab_parallel_embedding.py)."""
-        self.add(part, self.cut(pad(rows, 64), "padded vocabulary") * width)
+        self.add(part, self.cut(pad(rows, 64), "padded vocabulary") * width, item)
 
     # Experts ---------------------------------------------------------------------------------------------------------
 

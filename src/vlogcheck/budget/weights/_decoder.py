@@ -74,7 +74,7 @@ def head(build: Builder, model: ModelConfig, traits: Traits, *, tied: bool) -> N
         build.norm(model.hidden_size, traits.norm)
     if build.share.last or traits.head_all:
         if traits.head == "always" or (traits.head == "untied" and not tied):
-            build.table("lm_head", model.vocab_size, model.hidden_size)
+            build.table("lm_head", model.vocab_size, model.hidden_size, traits.head_item)
         if traits.head_bias:
             build.add("lm_head", build.cut(-(-model.vocab_size // 64) * 64, "padded vocabulary"))
 

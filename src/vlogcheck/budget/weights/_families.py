@@ -9,6 +9,7 @@ from vlogcheck.budget.weights import _vision_qwen as qwen
 from vlogcheck.budget.weights._build import Builder, NotModelled
 from vlogcheck.budget.weights._decoder import LayerBuilder, decoder, standard_layer
 from vlogcheck.budget.weights._encoders import WHOLE
+from vlogcheck.budget.weights._gemma3n import gemma3n_layer, gemma3n_streams
 from vlogcheck.budget.weights._hybrids import (
     bamba_layer,
     falcon_h1_layer,
@@ -18,6 +19,16 @@ from vlogcheck.budget.weights._hybrids import (
 )
 from vlogcheck.budget.weights._linear import kimi_linear_layer, lfm2_layer, qwen_gdn_layer
 from vlogcheck.budget.weights._mamba import mamba1_layer, mamba2_layer, zamba2_layer
+from vlogcheck.budget.weights._own_sparse import (
+    afmoe_layer,
+    dbrx_layer,
+    hunyuan_moe_layer,
+    longcat_layer,
+    mimo_v2_layer,
+    minimax_01_layer,
+    step3_layer,
+    step3p5_layer,
+)
 from vlogcheck.budget.weights._special import gemma4_layer, llama4_layer
 from vlogcheck.budget.weights._tower import Tower, add_tower
 from vlogcheck.budget.weights._traits import Traits, through_transformers
@@ -36,20 +47,32 @@ TRAITS = {**DENSE, **CLASSIC, **SPARSE, **STATE}
 
 #: Architectures whose layers are not one attention and one feed-forward part.
 LAYERS: dict[str, LayerBuilder] = {
+    "AfmoeForCausalLM": afmoe_layer,
     "BambaForCausalLM": bamba_layer,
+    "DbrxForCausalLM": dbrx_layer,
     "FalconH1ForCausalLM": falcon_h1_layer,
     "FalconMambaForCausalLM": mamba1_layer,
+    "Gemma3nForCausalLM": gemma3n_layer,
     "Gemma4ForCausalLM": gemma4_layer,
     "GraniteMoeHybridForCausalLM": granite_hybrid_layer,
+    "HunYuanMoEV1ForCausalLM": hunyuan_moe_layer,
     "JambaForCausalLM": jamba_layer,
     "KimiLinearForCausalLM": kimi_linear_layer,
     "Lfm2ForCausalLM": lfm2_layer,
     "Lfm2MoeForCausalLM": lfm2_layer,
     "Llama4ForCausalLM": llama4_layer,
+    "LongcatFlashForCausalLM": longcat_layer,
     "Mamba2ForCausalLM": mamba2_layer,
     "MambaForCausalLM": mamba1_layer,
+    "MiMoV2FlashForCausalLM": mimo_v2_layer,
+    "MiMoV2ForCausalLM": mimo_v2_layer,
+    "MiniMaxForCausalLM": minimax_01_layer,
+    "MiniMaxM1ForCausalLM": minimax_01_layer,
+    "MiniMaxText01ForCausalLM": minimax_01_layer,
     "NemotronHForCausalLM": nemotron_h_layer,
     "NemotronHPuzzleForCausalLM": nemotron_h_layer,
+    "Step3TextForCausalLM": step3_layer,
+    "Step3p5ForCausalLM": step3p5_layer,
     "Zamba2ForCausalLM": zamba2_layer,
     "Qwen3NextForCausalLM": qwen_gdn_layer,
     "Qwen3_5ForCausalLM": qwen_gdn_layer,
@@ -147,3 +170,5 @@ def build_model(
     if name in WRAPPERS and not text_only and model.outer.has("vision_config"):
         add_tower(build, model, WRAPPERS[name][1], copied=copied_tower)
     decoder(build, model, traits, layers, layer=layer_builder(model))
+    if text_architecture(model) == "Gemma3nForCausalLM":
+        gemma3n_streams(build, model)

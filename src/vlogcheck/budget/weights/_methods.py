@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from vlogcheck.budget._values import Values
+from vlogcheck.budget.weights._exporters import quark, torchao
 from vlogcheck.budget.weights._quant import PLAIN, BlockFp8, Grouped, Mxfp4, PerTensor, Scheme, Unknown
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def scheme_of(model: ModelConfig, options: ServeOptions, release: Release, devic
     values = Values(config, "quantization_config")
     skipped = tuple(_names(values))
     if method == "fp8" or method == "fbgemm_fp8":
-        return _fp8(values, skipped, channel=method == "fbgemm_fp8")
+        return _fp8(values, skipped, release, channel=method == "fbgemm_fp8")
     if method in _AWQ or asked in _AWQ:
         bits = values.integer("bits", "w_bit", minimum=1) or 4
         group = _group(values, "group_size", "q_group_size")
@@ -84,6 +85,10 @@ def scheme_of(model: ModelConfig, options: ServeOptions, release: Release, devic
             tolerance=0.05,
             reason=_MIXED,
         )
+    if method == "quark":
+        return quark(values)
+    if method == "torchao":
+        return torchao(values)
     return Unknown(method=method, reason=f"quantisation {method!r} is not modelled")
 
 
@@ -123,7 +128,7 @@ def _group(values: Values, *keys: str) -> int:
     return values.integer(*keys, minimum=1) or 128
 
 
-def _fp8(values: Values, skipped: tuple[str, ...], *, channel: bool) -> Scheme:
+def _fp8(values: Values, skipped: tuple[str, ...], release: Release, *, channel: bool) -> Scheme:
     block = values.integers("weight_block_size")
     if block is not None and len(block) == 2 and min(block) > 0:
         scale = 1 if values.text("scale_fmt") == "ue8m0" and values.text("scale_dtype") == "e8m0" else 4
@@ -134,6 +139,7 @@ def _fp8(values: Values, skipped: tuple[str, ...], *, channel: bool) -> Scheme:
             rows=block[0],
             columns=block[1],
             scale_item=scale,
+            refined=release.since("0.29.0"),
             tolerance=0.02,
             reason=_TWO,
         )

@@ -7,6 +7,7 @@ loading is not in them.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["PLAIN", "BlockFp8", "Grouped", "Mxfp4", "PerTensor", "Scheme", "Unknown"]
+
+
+#: Tiles are not made smaller than this (``refine_fp8_moe_block_shape``).
+_SMALLEST_TILE = 32
 
 
 def _ceil(size: int, step: int) -> int:
@@ -97,11 +102,20 @@ PLAIN = Scheme()
 
 @dataclass(frozen=True)
 class BlockFp8(Scheme):
-    """8-bit floats with one scale per tile of every fused shard (DeepSeek, Qwen3-FP8)."""
+    """8-bit floats with one scale per tile of every fused shard (DeepSeek, Qwen3-FP8).
+
+    Attributes:
+        rows: outputs per tile.
+        columns: inputs per tile.
+        scale_item: bytes per scale.
+        refined: whether experts whose share is not a whole number of tiles get smaller tiles (from 0.29.0 on).
+
+    """
 
     rows: int = 128
     columns: int = 128
     scale_item: int = 4
+    refined: bool = False
 
     def linear(self, n_in: int, outs: Sequence[int], item: int) -> list[int]:
         """See :meth:`Scheme.linear`."""
@@ -112,8 +126,12 @@ class BlockFp8(Scheme):
         self, count: int, hidden: int, inner: int, item: int, *, shards: int = 2, bias: bool = False
     ) -> list[int]:
         """See :meth:`Scheme.experts`."""
-        first = shards * _ceil(inner, self.rows) * _ceil(hidden, self.columns)
-        second = _ceil(hidden, self.rows) * _ceil(inner, self.columns)
+        rows, columns = self.rows, self.columns
+        if self.refined and (inner % rows or inner % columns):
+            step = math.gcd(rows, columns, inner, hidden)
+            rows, columns = (step, step) if step >= _SMALLEST_TILE else (rows, columns)
+        first = shards * _ceil(inner, rows) * _ceil(hidden, columns)
+        second = _ceil(hidden, rows) * _ceil(inner, columns)
         sizes = [count * shards * inner * hidden, count * hidden * inner]
         if bias:
             sizes += [count * shards * inner * item, count * hidden * item]

@@ -28,6 +28,7 @@ class Traits:
         mlp_bias: bias on the feed-forward matrices.
         head_bias: bias on the output head.
         head: when the output head has a tensor of its own: ``untied``, ``always``, ``never``.
+        head_item: bytes per element of the output head, ``None`` for the model's type.
         head_all: the head, where it has one, is built on every pipeline stage.
         embedding: pipeline stages with an embedding: ``ends`` (first, and last where tied), ``first``, ``all``.
         final_everywhere: the closing norm is built on every pipeline stage.
@@ -63,6 +64,7 @@ class Traits:
     mlp_bias: bool = False
     head_bias: bool = False
     head: str = "untied"
+    head_item: int | None = None
     head_all: bool = False
     embedding: str = "ends"
     final_everywhere: bool = False

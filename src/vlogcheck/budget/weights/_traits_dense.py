@@ -63,6 +63,10 @@ def _gemma3(model: ModelConfig) -> Traits:
     return replace(_gemma2(model), qk_norm="head", head="untied", head_all=True)
 
 
+def _gemma3n(model: ModelConfig) -> Traits:
+    return Traits(tied=True, qk_norm="head", normalizer=True)
+
+
 def _gemma4(model: ModelConfig) -> Traits:
     return replace(_gemma3(model), norms=0)
 
@@ -188,11 +192,13 @@ DENSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "Fairseq2LlamaForCausalLM": _llama,
     "Gemma2ForCausalLM": _gemma2,
     "Gemma3ForCausalLM": _gemma3,
+    "Gemma3nForCausalLM": _gemma3n,
     "Gemma4ForCausalLM": _gemma4,
     "GemmaForCausalLM": _gemma,
     "Glm4ForCausalLM": _glm4,
     "GlmForCausalLM": _glm,
     "GraniteForCausalLM": _llama,
+    "GraniteSWAForCausalLM": _llama,
     "HunYuanDenseV1ForCausalLM": _hunyuan,
     "HyperCLOVAXForCausalLM": _hyperclovax,
     "IQuestCoderForCausalLM": _llama,

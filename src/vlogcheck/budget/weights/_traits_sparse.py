@@ -81,6 +81,10 @@ def _deepseek(model: ModelConfig) -> Traits:
     return Traits(qkv_bias=bias, correction_item=4 if corrected else 0, head="always", embedding="first")
 
 
+def _axk1(model: ModelConfig) -> Traits:
+    return replace(_deepseek(model), norms=3, correction_item=4)
+
+
 def _qwen2_moe(model: ModelConfig) -> Traits:
     return Traits(qkv_bias=True, shared_gate=True, embedding="all", final_everywhere=True, head_all=True)
 
@@ -138,11 +142,40 @@ def _granitemoe(model: ModelConfig) -> Traits:
     return Traits(embedding="all", final_everywhere=True)
 
 
+def _afmoe(model: ModelConfig) -> Traits:
+    return Traits(qk_norm="head", router_item=4, correction_item=4)
+
+
+def _dbrx(model: ModelConfig) -> Traits:
+    return Traits(head="always", head_all=True, embedding="all", final_everywhere=True)
+
+
+def _hunyuan_moe(model: ModelConfig) -> Traits:
+    bias = model.values.flag("attention_bias") or model.values.flag("bias")
+    norm = "head" if model.values.flag("use_qk_norm") else ""
+    return Traits(qkv_bias=bias, o_bias=bias, qk_norm=norm, transformers_since="0.29.0")
+
+
+def _mimo_v2(model: ModelConfig) -> Traits:
+    return Traits(correction_item=4)
+
+
+def _minimax_01(model: ModelConfig) -> Traits:
+    return Traits(router_item=4, rope_item=4, head="always", head_item=4)
+
+
+def _step3p5(model: ModelConfig) -> Traits:
+    return Traits(qkv_bias=model.values.flag("attention_bias"), qk_norm="head", router_item=4, correction_item=4)
+
+
 #: Architecture as vLLM's registry spells it -> the traits of its decoder.
 SPARSE: dict[str, Callable[[ModelConfig], Traits]] = {
+    "AXK1ForCausalLM": _axk1,
+    "AfmoeForCausalLM": _afmoe,
     "BailingMoeForCausalLM": _bailing,
     "BailingMoeV2ForCausalLM": _bailing,
     "Cohere2MoeForCausalLM": _cohere2_moe,
+    "DbrxForCausalLM": _dbrx,
     "DeepseekForCausalLM": _deepseek,
     "DeepseekV2ForCausalLM": _deepseek,
     "DeepseekV32ForCausalLM": _deepseek,
@@ -157,9 +190,17 @@ SPARSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "GlmMoeDsaForCausalLM": _deepseek,
     "GptOssForCausalLM": _gpt_oss,
     "GraniteMoeForCausalLM": _granitemoe,
+    "GraniteMoeSWAForCausalLM": _granitemoe,
     "GraniteMoeSharedForCausalLM": _granitemoe,
+    "HunYuanMoEV1ForCausalLM": _hunyuan_moe,
     "KimiK2ForCausalLM": _deepseek,
     "Llama4ForCausalLM": _plain,
+    "LongcatFlashForCausalLM": _plain,
+    "MiMoV2FlashForCausalLM": _mimo_v2,
+    "MiMoV2ForCausalLM": _mimo_v2,
+    "MiniMaxForCausalLM": _minimax_01,
+    "MiniMaxM1ForCausalLM": _minimax_01,
+    "MiniMaxText01ForCausalLM": _minimax_01,
     "MiniMaxM2ForCausalLM": _minimax_m2,
     "MixtralForCausalLM": _mixtral,
     "OlmoeForCausalLM": _olmoe,
@@ -168,4 +209,6 @@ SPARSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "Qwen3NextForCausalLM": _qwen3_next,
     "Qwen3_5ForCausalLM": _qwen3_5,
     "Qwen3_5MoeForCausalLM": _qwen3_5,
+    "Step3TextForCausalLM": _plain,
+    "Step3p5ForCausalLM": _step3p5,
 }

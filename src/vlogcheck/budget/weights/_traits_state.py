@@ -60,7 +60,7 @@ def _kimi_linear(model: ModelConfig) -> Traits:
 def _lfm2(model: ModelConfig) -> Traits:
     return Traits(
         qk_norm="head",
-        tied=model.values.flag("tie_embedding", default=True),
+        head="never",  # tied whatever the configuration says
         embedding="all",
         correction_item=4 if model.values.flag("use_expert_bias") else 0,
     )
