@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlogcheck import Expectation
-from vlogcheck.api import Inquiry
+from vlogcheck.api import Inquiry, read
 from vlogcheck.live import Event, Watcher, awatch, watch
+from vlogcheck.runtime import RunTime
 
 BANNER = "(EngineCore pid=9) INFO 03-01 10:00:00 [core.py:93] Initializing a V1 LLM engine (v0.18.1) with config: {}\n"
 CONFIG = (
@@ -79,6 +81,43 @@ def test_the_verdict_does_not_depend_on_how_the_bytes_come(sizes: list[int], con
         at, turn = at + size, turn + 1
     assert watcher.report is not None
     assert watcher.report.verdict == ("pass" if concurrency == 14 else "fail")
+
+
+STATS = (
+    "(APIServer pid=1) INFO 03-01 10:{minute:02}:00 [loggers.py:310] Engine 000: Avg prompt throughput: 12.5 tokens/s, Avg"
+    " generation throughput: 7.5 tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, GPU KV cache usage: {usage}%,"
+    " Prefix cache hit rate: 0.0%\n"
+)
+
+
+@pytest.mark.parametrize("size", [97, 1 << 16])
+def test_a_followed_log_takes_metrics_lines_as_a_whole_one_does(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stats = "".join(
+        STATS.format(minute=n % 60, running=n % 17, waiting=n % 5, usage=(n * 7) % 100 + 0.5) for n in range(400)
+    )
+    data = (LOG + stats).encode()
+    whole = read(data).startups[-1]
+    records: list[Any] = []
+    add = RunTime.add
+    monkeypatch.setattr(RunTime, "add", lambda self, record: records.append(record) or add(self, record))
+    watcher = Watcher(Inquiry(Expectation(concurrency=15)), history=True)  # it is all there already, and not judged
+    for at in range(0, len(data), size):
+        watcher.feed(data[at : at + size])
+    followed = watcher.collector.startups[-1]
+    assert vars(followed.runtime) == vars(whole.runtime)
+    assert followed.counts == whole.counts
+    assert followed.last_line == whole.last_line == 407
+    assert len(records) == 99, "from the hundredth on they are read as mere figures"
+
+
+def test_waiting_makes_the_verdict_ready_and_changes_nothing() -> None:
+    watcher = Watcher(Inquiry(Expectation(concurrency=16)))
+    watcher.feed(START.encode())
+    watcher.idle()
+    assert watcher.report is None
+    watcher.feed(CAPACITY.encode())
+    assert watcher.report is not None
+    assert watcher.report.verdict == "fail"
 
 
 def test_a_fatal_line_fails_at_once() -> None:

@@ -49,12 +49,16 @@ from vlogcheck.scan import Parser
 from vlogcheck.startup import Collector, Startup
 
 if TYPE_CHECKING:
+    from vlogcheck._metrics_line import Figures
     from vlogcheck.template import Record
 
 __all__ = ["Event", "Watcher", "awatch", "watch"]
 
 POLL_SECONDS = 0.005
 """How often a file is looked at: well below the 100 ms in which a verdict is due, and not felt by a CPU."""
+
+_IDLE_SECONDS = 0.1
+"""How long a pipe, which wakes up its reader, is waited for at a time."""
 
 QUIET_SECONDS = 5.0
 """How long the error behind an announced failure is waited for."""
@@ -103,9 +107,11 @@ class Watcher:
         self.collector = Collector()
         self._clock = clock
         self._began = clock()
-        self._parser = Parser()
+        self._parser = Parser(collector=self)
         self._text = Text()
         self._lines = 0
+        self._events: list[Event] = []
+        self._warm = False
         self._phases: WeakKeyDictionary[Startup, int] = WeakKeyDictionary()
         self._fed = self._began
         self._quiet = False
@@ -113,10 +119,14 @@ class Watcher:
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes; return what there is to tell. Sets `report` when the verdict is known."""
         self._fed = self._clock()
-        return self._take(self._parser.feed(self._text.utf8(data)))
+        self._parser.feed(self._text.utf8(data))
+        return self._told()
 
     def idle(self) -> None:
         """Say that nothing came for a moment: a failure that was announced is judged once its error does not come."""
+        if not self._warm and self.collector.startups and not self.history and self.report is None:
+            self._warm = True
+            self._judge(growing=True)  # what judging needs is there when the deciding line comes: time to spare is now
         if not self._quiet and not self.history and self._clock() - self._fed >= QUIET_SECONDS:
             self._quiet = True
             if self.collector.startups and self.report is None:
@@ -124,16 +134,16 @@ class Watcher:
 
     def rotated(self) -> list[Event]:
         """Say that the bytes that follow come from a new file: the old one was rotated away or truncated."""
-        events = self._take(self._parser.close())
+        self._parser.close()
         self._lines += self._parser.lines
-        self._parser, self._text = Parser(), Text()
-        return events
+        self._parser, self._text = Parser(collector=self), Text()
+        return self._told()
 
     def close(self, stopped: str | None = None) -> Report:
         """Return the verdict on what there is: the log has ended, or `stopped` says why watching ended before it did."""
         self.history = False
         if self.report is None:
-            self._take(self._parser.close())
+            self._parser.close()
         if self.report is None:
             self.report = self._judge(stopped)
         return self.report
@@ -155,16 +165,21 @@ class Watcher:
             if self.collector.startups and self.report is None:
                 self._decide()
 
-    def _take(self, records: list[Record]) -> list[Event]:
-        """Take records one by one, so that the verdict does not depend on how many came at once."""
-        events: list[Event] = []
-        for record in records:
-            startup = self.collector.add(record)
-            events += self._tell(startup, record)
-            if isinstance(record, _TELLING) and not self.history:
-                self._decide()
-                if self.report is not None:
-                    break
+    def add(self, record: Record) -> None:
+        """Take a record from the parser. After the one that decides, nothing counts: however many came at once."""
+        if self.report is not None:
+            return
+        startup = self.collector.add(record)
+        self._events += self._tell(startup, record)
+        if isinstance(record, _TELLING) and not self.history:
+            self._decide()
+
+    def add_figures(self, line: int, figures: Figures) -> bool:
+        """Take a metrics line as mere figures; False when only its record tells where it belongs. It decides nothing."""
+        return self.report is not None or self.collector.add_figures(line, figures)
+
+    def _told(self) -> list[Event]:
+        events, self._events = self._events, []
         return events
 
     def _tell(self, startup: Startup, record: Record) -> Iterator[Event]:
@@ -242,7 +257,7 @@ def watch(
     history = isinstance(source, (str, os.PathLike))
     name = "<stdin>" if getattr(source, "name", None) == 0 else source_name(source)  # 0: standard input, reopened
     watcher = Watcher(Inquiry(expect, **question), name=name, until=until, history=history)
-    for data in _pieces(source, timeout):
+    for data in _pieces(source):
         events = watcher.rotated() if data is None else watcher.feed(data)
         if data == b"":
             watcher.caught_up()
@@ -298,7 +313,7 @@ def _hung(watcher: Watcher, timeout: float) -> str:
     return f"no verdict after {timeout:g} s: the start-up is still {watcher.phase}"
 
 
-def _pieces(source: str | os.PathLike[str] | IO[bytes], timeout: float | None) -> Iterator[bytes | None]:
+def _pieces(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[bytes | None]:
     """Yield what is appended, b"" when nothing was for a moment, None when the file was replaced."""
     if isinstance(source, (str, os.PathLike)):
         for data in Tail(Path(source)):
@@ -313,7 +328,7 @@ def _pieces(source: str | os.PathLike[str] | IO[bytes], timeout: float | None) -
         waitable = False
     while True:
         if waitable:
-            ready, _, _ = select.select([number], [], [], POLL_SECONDS if timeout is not None else None)
+            ready, _, _ = select.select([number], [], [], _IDLE_SECONDS)
             if not ready:
                 yield b""
                 continue

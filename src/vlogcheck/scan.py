@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vlogcheck._anchors import METRICS, SUSPICIOUS, Find, scan_anchors, scanner
 from vlogcheck._lazy import pattern
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from vlogcheck._metrics_line import Figures
-    from vlogcheck.startup import Collector
     from vlogcheck.template import Record
 
 __all__ = ["Parser", "parse_lines"]
@@ -53,6 +52,16 @@ _REQUEST_LINE = pattern(
 _ANOTHER = re.compile(rb"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:\d{4}-)?\d\d-\d\d ")
 
 
+class Sink(Protocol):
+    """Where records can go as they come: `startup.Collector`, or what stands in front of one."""
+
+    def add(self, record: Record) -> object:
+        """Take a record."""
+
+    def add_figures(self, line: int, figures: Figures) -> bool:
+        """Take a metrics line as mere figures; False when its record is needed."""
+
+
 class Parser:
     """Push parser: `feed` bytes in pieces of any size, get the records they complete; `close` gives the rest.
 
@@ -66,7 +75,7 @@ class Parser:
 
     def __init__(
         self, *, on_unrecognised: Callable[[LogLine], None] | None = None, wrapped_at: int | None = None,
-        collector: Collector | None = None,
+        collector: Sink | None = None,
     ) -> None:  # fmt: skip
         self.lines = 0
         self.truncated = False

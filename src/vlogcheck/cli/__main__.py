@@ -1,5 +1,5 @@
 """`python -m vlogcheck.cli`."""
 
-from vlogcheck.cli import main
+from vlogcheck.cli import process
 
-main()
+process()
