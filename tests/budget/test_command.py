@@ -86,3 +86,31 @@ def test_the_table_counts_requests_of_the_asked_length(capsys: pytest.CaptureFix
 def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(str(LARGE)) == 3
     assert "give --total-memory or --available-kv-memory" in capsys.readouterr().out
+
+
+def test_what_other_cards_would_make_is_said_where_none_is_named() -> None:
+    from vlogcheck.budget.answer import answer
+    from vlogcheck.budget.flags import parse_serve_flags
+    from vlogcheck.budget.model import load_model_config
+    from vlogcheck.units import Interval
+
+    config = {
+        "architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_size": 1024, "num_hidden_layers": 4,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "sliding_window": 1024, "intermediate_size": 1024,
+        "vocab_size": 1000, "max_position_embeddings": 32768, "torch_dtype": "bfloat16",
+    }  # fmt: skip
+
+    def said(window: int | None, device: str | None) -> list[str]:
+        budget = answer(
+            load_model_config({**config, "sliding_window": window}), parse_serve_flags(["--max-model-len", "32768"]),
+            release="0.32.0", device=device, available=Interval.exactly(1 << 30),
+        )  # fmt: skip
+        return [text for text in budget.to_dict()["assumptions"] if "-class cards" in text]
+
+    # batches of 2048, 8192 and 16384 tokens: a window holds its tokens and those in flight
+    a100, b200 = said(1024, None)
+    assert a100.startswith("on A100-class cards")
+    assert "16,384 blocks" in a100
+    assert b200.startswith("on B200-class cards")
+    assert said(1024, "H100") == []
+    assert said(None, None) == []  # full attention does not depend on the batch

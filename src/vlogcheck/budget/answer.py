@@ -29,6 +29,7 @@ _ERRORS = {
     "not_supported": "NotSupported",
 }
 """Names of refusals, those of the records that a log would have."""
+_CARD_CLASSES = ("a100", "b200")
 _DEGREES = (1, 2, 4, 8, 16)
 
 
@@ -168,6 +169,12 @@ def answer(
         available = _available(ledger, weights, total_memory, other, options, release)
     memory = None if total_memory is None else total_memory.hi
     made = plan(model, options, release=release, available=available, env=env, device=device, total_memory=memory)
+    if device is None and memory is None and made.num_blocks is not None:
+        others = _other_cards(
+            made,
+            lambda card: plan(model, options, release=release, available=available, env=env, device=card),
+        )
+        made = replace(made, assumptions=(*made.assumptions, *others))
     if available is not None and not isinstance(available, Interval):
         available = Interval(min(each.lo for each in available), min(each.hi for each in available))
     _terms(ledger, made, available)
@@ -193,6 +200,28 @@ def answer(
         ) if concurrency else None, smallest_utilization=utilization,
         smallest_tensor_parallel=degree, needed_bytes=needed,
     )  # fmt: skip
+
+
+def _other_cards(made: KVPlan, on: Callable[[str], KVPlan]) -> list[str]:
+    """Return what other classes of cards would make of the same bytes, where it differs.
+
+    The card decides the default of ``--max-num-batched-tokens`` (which sizes windows) and the attention backend (which
+    sizes blocks).
+    """
+    found: list[str] = []
+    for card in _CARD_CLASSES:
+        other = on(card)
+        shown = (other.num_blocks, other.kv_cache_tokens, other.max_concurrency_text)
+        if shown == (made.num_blocks, made.kv_cache_tokens, made.max_concurrency_text):
+            continue
+        if other.num_blocks is None or other.kv_cache_tokens is None:
+            found.append(f"on {card.upper()}-class cards the same bytes would not do (give --device)")
+            continue
+        found.append(
+            f"on {card.upper()}-class cards the same bytes make {other.num_blocks:,} blocks,"
+            f" {other.kv_cache_tokens:,} tokens, concurrency {other.max_concurrency_text}x (give --device)"
+        )
+    return found
 
 
 def _weights(
