@@ -182,3 +182,18 @@ def test_why_what_was_given_is_not_used_comes_first(tmp_path: Path) -> None:
     report = vlogcheck.check((CUDA + BANNER.format(release="0.10.0") + UNIFORM).encode(), smi=str(smi))
     first = render(report).partition(" skipped:\n")[2].splitlines()[0]
     assert re.match(r" +VL(51\d|115)", first), first
+
+
+def test_a_pool_that_is_not_printed_is_told_by_the_configuration() -> None:
+    report = vlogcheck.check(
+        str(SMALL), vlogcheck.Expectation(total_memory="65520MiB"),
+        model=str(ROOT / "fixtures" / "models" / "deepseek-r1-distill-qwen-32b"),
+    )  # fmt: skip
+    text = render(report)
+    pool = 624288 * 65536 / 2**30  # tokens × KiB per token and rank
+    assert re.search(rf"KV cache +{pool:.2f} GiB .*tokens × 64 KiB by configuration", text)
+    rest = 65520 / 1024 * 0.9 - 15.4155 - pool
+    assert re.search(rf"the rest, not printed +{rest:.2f} GiB", text)
+    assert "of the request" not in text
+    bare = render(vlogcheck.check(str(SMALL)))
+    assert "KV cache  " not in bare.partition("block size")[0].replace("KV cache dtype", "")

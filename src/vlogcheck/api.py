@@ -84,7 +84,7 @@ class Report:
     def __init__(
         self, path: str, startups: list[Startup], contexts: list[Context], findings: list[Finding],
         skipped: list[Skipped], facts: LogFacts, *, fail_on: Severity = Severity.ERROR, strict: bool = False,
-        stopped: str | None = None,
+        stopped: str | None = None, made: Iterable[str] = (),
     ) -> None:  # fmt: skip
         self.path = path
         self.startups = startups
@@ -98,6 +98,8 @@ class Report:
         self.strict = strict
         self.stopped = stopped
         """Why reading ended before the log did (a time-out), or None."""
+        self.made = frozenset(made)
+        """Codes of the checks that were chosen (`select`, `ignore`); `skipped` says which of them could not be made."""
 
     @property
     def failing(self) -> list[Finding]:
@@ -241,7 +243,7 @@ class Inquiry:
         findings.sort(key=lambda f: (-(f.severity or Severity.NOTE).weight, f.startup or 0, f.code, f.line or 0))
         return Report(
             facts.path, facts.startups, contexts, findings, skipped, facts, fail_on=self.fail_on, strict=self.strict,
-            stopped=stopped,
+            stopped=stopped, made=[item.code for item in self.checks],
         )  # fmt: skip
 
     def _context(self, facts: LogFacts, number: int) -> Context:

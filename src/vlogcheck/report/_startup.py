@@ -6,13 +6,14 @@ from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from vlogcheck.ledger import Ledger
 from vlogcheck.registry import Missing
 from vlogcheck.report._layout import Paint, align, fold, rows
 from vlogcheck.units import format_gib
 
 if TYPE_CHECKING:
     from vlogcheck.context import Context
-    from vlogcheck.ledger import Ledger, Term
+    from vlogcheck.ledger import Term
     from vlogcheck.observed import EngineLedger, RankLedger
 
 __all__ = ["startup_lines"]
@@ -78,7 +79,8 @@ _TERMS = (
 def _memory(context: Context, engine: EngineLedger, paint: Paint, width: int | None) -> list[str]:
     """Return one row per term, one column per rank, and a bar per rank."""
     keys = _shown_terms(context)
-    ranks = [rank for rank in engine.ranks if any(rank.ledger[key].known for key in keys)]
+    ranks = [rank._replace(ledger=_with_pool(context, engine, rank)) for rank in engine.ranks]
+    ranks = [rank for rank in ranks if any(rank.ledger[key].known for key in keys)]
     if not ranks:
         return []
     shown = ranks[:_MOST_RANKS]
@@ -105,6 +107,35 @@ def _memory(context: Context, engine: EngineLedger, paint: Paint, width: int | N
     if len(ranks) > len(shown):
         out.append(f"  … and {len(ranks) - len(shown)} more ranks")
     return out + _bars(shown, names, paint, width)
+
+
+def _with_pool(context: Context, engine: EngineLedger, rank: RankLedger) -> Ledger:
+    """Return a rank's ledger, with the KV cache by tokens × the configuration's bytes where the log prints none.
+
+    Where all layers are alike, the ranks hold the same and the log gives the tokens; what is left of the request is the rest.
+    """
+    ledger, tokens, size = rank.ledger, engine.ledger["tokens"], engine.ledger["block_size"].interval
+    if "kv_cache" in ledger or context.model is None or not tokens.exact or size is None or tokens.lo is None:
+        return ledger
+    try:
+        expected = context.model.expected(context, engine)
+    except Missing:
+        return ledger
+    each = expected.ledger["kv_bytes_per_token"]
+    if not each.exact or each.lo is None or expected.setup.options.pipeline_parallel_size > 1:
+        return ledger
+    pool = (tokens.lo * each.lo, (tokens.lo + size.hi) * each.lo - 1)  # up to a block of the memory is left over
+    filled = Ledger(ledger.name)
+    for term in ledger:
+        filled.add(term)
+    formula = f"tokens × {each.text().removesuffix(' per token')} by configuration"
+    filled.between("kv_cache", "KV cache", "bytes", pool, "derived", formula=formula)
+    requested, weights = ledger["requested"].interval, ledger["weights"].interval
+    if requested is not None and weights is not None and not rank.rule.pinned and "rest" not in ledger:
+        bounds = (requested.lo - weights.hi - pool[1], requested.hi - weights.lo - pool[0])
+        formula = "requested − weights − KV cache"
+        filled.between("rest", "the rest, not printed", "bytes", bounds, "derived", formula=formula)
+    return filled
 
 
 def _shown_terms(context: Context) -> tuple[str, ...]:

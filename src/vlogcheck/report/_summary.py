@@ -23,7 +23,7 @@ def summary(report: Report) -> str:
         return f"{worst.code} {worst.message}" + (f"; also {', '.join(others)}" if others else "")
     if verdict == "inconclusive":
         return report.inconclusive or ""
-    return "; ".join(_kept(report.contexts)) or "nothing was expected, and no check fails"
+    return "; ".join(_kept(report)) or "nothing was expected, and no check fails"
 
 
 def decisive(report: Report) -> Finding | None:
@@ -38,8 +38,16 @@ def _weight(finding: Finding) -> int:
     return finding.severity.weight if finding.severity is not None else 0
 
 
-def _kept(contexts: list[Context]) -> list[str]:
+_JUDGED_BY = (
+    ("weights", "VL201", "weights per rank"),
+    ("kv_bytes_per_token", "VL307", "KV cache bytes per token"),
+)
+"""Stated sizes, the check that holds the log against each, and what it is called."""
+
+
+def _kept(report: Report) -> list[str]:
     """Return which statements the log bears out. What was stated and not looked at (`--ignore`) is not claimed."""
+    contexts = report.contexts
     expected = contexts[-1].expectation
     said = []
     ceilings = [ceiling for context in contexts if (ceiling := _ceiling(context)) is not None]
@@ -53,9 +61,10 @@ def _kept(contexts: list[Context]) -> list[str]:
     tokens = [held.lo for engine in engines if (held := engine.ledger["tokens"].interval) is not None]
     if expected.tokens is not None and tokens and min(tokens) >= expected.tokens:
         said.append(f"the KV cache holds {min(tokens):,} of {expected.tokens:,} expected tokens")
-    others = [name for name in expected.stated if name not in ("concurrency", "context", "tokens", "shared_card")]
-    if others:
-        said.append(f"no check contradicts {', '.join('--' + name.replace('_', '-') for name in others)}")
+    left_out = {item.code for item in (*report.skipped, *report.findings)}
+    for name, code, what in _JUDGED_BY:
+        if expected.size(name) is not None and code in report.made and code not in left_out:
+            said.append(f"the {what} are as expected")
     if expected.stated and not said:
         said.append("none of the checks that were made fails")
     return said
