@@ -123,8 +123,12 @@ def encoder_budget(case: Case) -> Iterator[Block]:
 
 @remedy("VL407")
 def routing(case: Case) -> Iterator[Block]:
-    (idle, none, _), (busy, waiting, full) = running(case)
     _, requests = concurrency(case)
+    if not running(case):
+        case.told(r"more than (\d+) lets the rest wait; .* promise (\d+) per engine", int(requests), int(requests))
+        yield case.stating(concurrency=int(requests))
+        return
+    (idle, none, _), (busy, waiting, full) = running(case)
     case.told(r"each engine gets its (\d+) before", int(requests))
     total = idle + none + busy + waiting
     # By load both get the same, and no more than one of them holds run.
@@ -133,6 +137,17 @@ def routing(case: Case) -> Iterator[Block]:
 
 @remedy("VL408")
 def never_appeared(case: Case) -> Iterator[Block]:
+    if len(running(case)) == 1:
+        ((busy, waiting, usage),) = running(case)
+        wanted = int(case.block.arguments["expect"].concurrency)
+        case.told(r"(?:--max-num-seqs|send) (\d+)", wanted)
+        more = load(case, (wanted, max(busy + waiting - wanted, 0), usage / busy * wanted))
+        yield (
+            more
+            if not waiting
+            else Case(more, case.finding).again((f"'max_num_seqs': {busy}", f"'max_num_seqs': {wanted}"))
+        )
+        return
     full = [(busy, usage) for busy, waiting, usage in running(case) if waiting]
     wanted, average = (
         int(case.block.arguments["expect"].concurrency),
@@ -182,6 +197,12 @@ def cache_full(case: Case) -> Iterator[Block]:
 @remedy("VL411")
 def room(case: Case) -> Iterator[Block]:
     ((busy, waiting, usage),) = running(case)
+    if "max_num_seqs" not in case.log:
+        step = case.read(r"max_num_batched_tokens=(\d+)")
+        case.told(r"from ([\d,]+) to (\d+), which is what the (\d+) prompts", step, 2 * step, waiting)
+        more = Case(load(case, (busy + waiting, 0, usage / busy * (busy + waiting))), case.finding)
+        yield more.again((rf"tokens={step}", f"tokens={2 * step}"))
+        return
     held = int(busy * 100 / usage)
     case.told(r"--max-num-seqs (\d+): .* holds about ([\d,]+)", min(held, busy + waiting), held)
     cap = case.finding.fix["max_num_seqs"]

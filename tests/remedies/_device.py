@@ -127,6 +127,19 @@ def reserve_too_small(case: Case) -> Iterator[Block]:
 @remedy("VL107")
 def graphs_outside(case: Case) -> Iterator[Block]:
     graphs = case.read(r"took ([\d.]+) GiB\n")
+    if "gpu_memory_utilization" in case.log:
+        total, share = Decimal("79.18"), case.read(r"utilization': ([\d.]+)")
+        outside = total - total * share
+        fewer = down((total * share - (graphs + CENT + reserve(total) - outside)) / total)
+        case.told(
+            r"--gpu-memory-utilization ([\d.]+) leaves room for them and ([\d.]+) GiB", fewer, f"{reserve(total):.2f}"
+        )
+        yield with_utilization(case, fewer)
+        case.silent = "nothing is captured"
+        case.told(r"--enforce-(eager)", "eager")
+        eager = case.again((r"max_seq_len=4096", "max_seq_len=4096, enforce_eager=True"))
+        yield Case(eager, case.finding).without("Graph capturing")
+        return
     case.told(
         r"leave ([\d.]+) GiB more of the card free than its reserve", down(graphs + CENT - Decimal("1e-9"))
     )  # 0.715 less a byte
@@ -137,6 +150,12 @@ def graphs_outside(case: Case) -> Iterator[Block]:
 def estimate_too_low(case: Case) -> Iterator[Block]:
     taken, estimate = case.read(r"memory: ([\d.]+) GiB \(actual\), ([\d.]+) GiB")
     more = taken - estimate + 2 * CENT
+    if "on startup" in case.log:
+        free, total, requested = case.read(r"\(([\d.]+)/([\d.]+) GiB\).*?utilization is \([\d.]+, ([\d.]+) GiB")
+        fewer = down(min(requested - more, free - more - reserve(total)) / total)
+        case.told(r"--gpu-memory-utilization ([\d.]+) keeps", fewer)
+        yield with_utilization(case, fewer)
+        return
     case.told(r"leave ([\d.]+) GiB more of the card free than its reserve", f"{more:.2f}")
     yield room_on(case, Decimal(95), more)
     fewer = estimate + BUFFER - 3 * CENT  # fewer sizes: what they take is within the estimate and vLLM's buffer

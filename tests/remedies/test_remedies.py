@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import vlogcheck.checks
-from tests.remedies import _concurrency, _device, _kv, _log, _weights  # noqa: F401  (they register)
+from tests.remedies import _concurrency, _device, _failures, _kv, _log, _options, _ranks, _weights  # noqa: F401  (they register)
 from tests.remedies._case import REMEDIES, Case
-from tests.test_pages import CHECKS, blocks, run
-from vlogcheck.registry import Check, Finding
+from tests.test_pages import CHECKS, Block, blocks, run
+from vlogcheck.registry import Check, Finding, all_checks
 
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 FOLDER = Path(vlogcheck.checks.__file__).parent
 
 
+@cache
+def found(code: str) -> tuple[tuple[Block, tuple[Finding, ...]], ...]:
+    """The blocks of the check's page with what it finds in them."""
+    return tuple(
+        (block, tuple(f for f in run(block).findings if f.code == code)) for block in blocks(all_checks()[code])
+    )
+
+
 def flagged(item: Check) -> list[Case]:
     """Every finding of the check on its own page."""
-    return [Case(block, f) for block in blocks(item) for f in run(block).findings if f.code == item.code]
+    return [Case(block, finding) for block, findings in found(item.code) for finding in findings]
 
 
 def constants(item: Check) -> set[str]:
@@ -46,7 +55,7 @@ def test_every_finding_has_a_line_both_sides_and_a_remedy_in_numbers(item: Check
 def test_doing_what_it_says_removes_it(item: Check) -> None:
     assert item.code in REMEDIES, "a new check needs its remedy here"
     for case in flagged(item):
-        before = [f for f in run(case.block).findings if f.code == item.code]
+        before = next(findings for block, findings in found(item.code) if block is case.block)
         done = list(REMEDIES[item.code](case))
         assert case.told_figures, f"no figure was computed again for: {case.finding.remedy}"
         assert done
@@ -59,6 +68,21 @@ def test_doing_what_it_says_removes_it(item: Check) -> None:
             skipped = [s.reason for s in report.skipped if s.code == item.code]
             assert not skipped or case.silent, f"the check was not made: {skipped}\n{block.log}"
             assert report.startups
+
+
+@pytest.mark.parametrize("item", CHECKS, ids=lambda c: c.code)
+def test_a_program_and_a_person_are_told_the_same(item: Check) -> None:
+    for case in flagged(item):
+        remedy = case.finding.remedy.replace(",", "")
+        for name, value in case.finding.fix.items():
+            if value in ("false", "none") or (value == 1 and name in ("enforce_eager", "pipeline_parallel_size")):
+                option = name.replace("_", "-")  # told by the option that does it
+                assert option in remedy or option.removeprefix("enable-") in remedy or "without stages" in remedy
+            elif isinstance(value, int) and name.endswith("_bytes") and str(value) not in remedy:
+                assert re.search(rf"\b{value / 2**30:.2f} ?GiB|\b{value // 2**20}MiB", remedy), (name, value, remedy)
+            else:
+                figure = f"{value:g}" if isinstance(value, float) else str(value)
+                assert figure in remedy, (name, value, remedy)
 
 
 def same(one: Finding, other: Finding) -> bool:

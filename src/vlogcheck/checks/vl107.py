@@ -34,18 +34,17 @@ def graphs_not_counted(workers: DeviceWorkers, startup: Startup) -> Iterator[Fin
         return  # there is room for them, and the reserve besides
     release = release_of(startup)
     rule = "vLLM counts it only from 0.20.2" if release.before("0.18") else "its estimate is switched off"
+    room = None
     remedy = f"leave {gib(taken.hi)} more of the card free than its reserve (--total-memory says whether it is)"
     if outside is not None and total is not None and requested is not None and margin is not None:
         room = floor_hundredths((requested.lo - max(taken.hi + margin - outside.lo, 0)) / total.hi)  # type: ignore[arg-type]
         remedy = f"--gpu-memory-utilization {room:g} leaves room for them and {gib(margin)} in reserve"
-    fix: dict[str, int | float | str] = {}
+    fix: dict[str, int | float | str] = {} if room is None else {"gpu_memory_utilization": room}
     if release.since("0.18"):
         remedy = f"set VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=1, or {remedy}"
     over = outside is not None and taken.lo > outside.hi
-    if over and total is not None and requested is not None and outside is not None:
-        fits = floor_hundredths((requested.lo - (taken.hi - outside.lo)) / total.hi)  # type: ignore[arg-type]
-        remedy = f"--gpu-memory-utilization {fits:g}, or --enforce-eager"
-        fix = {"gpu_memory_utilization": fits}
+    if over and room is not None:
+        remedy = f"{remedy}; or --enforce-eager"
     yield Finding(
         f"captured graphs took {gib(taken.mid)} outside the budget"
         + (f", of which {gib(outside.mid)} were left" if over and outside is not None else "")

@@ -39,7 +39,7 @@ def kv_cache_dtype_not_used(context: Context, config: EngineConfig) -> Iterator[
         expected=f"KV cache in {asked}" + (f" ({asked_bytes} B per element)" if asked_bytes else ""),
         observed=f"KV cache in {used}" + (f" ({used_bytes} B per element)" if used_bytes else ""),
         remedy=(worth or f"plan the KV cache with {used}")
-        + "; a device and back end that support the type are needed to get it",
+        + f" and say so with --kv-cache-dtype {used}; a device and back end that support {asked} are needed to get it",
         fix=fix,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vlogcheck.checks._load import counted, seqs_reached
 from vlogcheck.context import Context
+from vlogcheck.records import ChunkedPrefill
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.runtime import RunTime
 
@@ -40,10 +41,19 @@ def waiting_with_room(runtime: RunTime, context: Context) -> Iterator[Finding]:
         line=peak.line,
         expected="requests start while the KV cache has room",
         observed=observed,
-        remedy="if the lines are more than a burst of new prompts: raise --max-num-batched-tokens, which is"
-        " what prompts are admitted by;"
+        remedy=f"if the lines are more than a burst of new prompts: raise --max-num-batched-tokens {_batch(context)}, which is"
+        f" what the {peak.waiting} prompts are admitted by;"
         f" {runtime.roomy:,} of {runtime.samples:,} metrics lines show it",
         explanation="neither the KV cache nor a stated max_num_seqs holds: prompts wait for the step's token"
         " budget, an adapter, a"
         " grammar, the encoder or a KV connector",
     )
+
+
+def _batch(context: Context) -> str:
+    """Return the tokens of a step as far as the log tells, and twice as many."""
+    stated, line = context.startup.args.get("max_num_batched_tokens"), context.startup.last(ChunkedPrefill)
+    tokens = stated if isinstance(stated, int) and not isinstance(stated, bool) else None
+    if tokens is None and line is not None:
+        tokens = line.max_num_batched_tokens
+    return f"from {tokens:,} to {2 * tokens}" if tokens else "(2,048 by default, 8,192 on cards of 70 GiB and more)"

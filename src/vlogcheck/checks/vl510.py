@@ -8,14 +8,18 @@ from vlogcheck.checks._cards import CardUse, CardUses, odd_card, reported_line
 from vlogcheck.checks._memory import gib
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.smi import Occupancy
+from vlogcheck.units import GIB
+
+_LEAST = GIB // 100
+"""Less than this is not seen in figures of two decimals."""
 
 
 @check("a card's occupancy is not what the ledger gives", Severity.WARNING)
 def occupancy_not_as_ledger(cards: CardUses, occupancy: Occupancy) -> Iterator[Finding]:
     """Reconcile `--smi` with weights + KV cache + the rest, card by card."""
-    over = [use for use in cards if use.over > 0]
+    over = [use for use in cards if use.over > _LEAST]
     odd = odd_card(cards)  # VL511 says why one card holds less than the others
-    under = [use for use in cards if use.under > 0 and use is not odd]
+    under = [use for use in cards if use.under > _LEAST and use is not odd]
     if over:
         worst = max(over, key=lambda use: use.over)
         yield Finding(
@@ -24,7 +28,7 @@ def occupancy_not_as_ledger(cards: CardUses, occupancy: Occupancy) -> Iterator[F
             line=reported_line(worst),
             expected=f"{_due(worst)}: weights, KV cache, graphs, activation and a context",
             observed=f"{gib(worst.card.used.mid)} in use of {gib(worst.card.total.mid)}",
-            remedy=_who(worst, occupancy) + f"; {gib(worst.over)} there are somebody else's",
+            remedy=_who(worst, occupancy) + f"; at least {gib(worst.over)} there are somebody else's",
             explanation=f"card {worst.card.number} is taken to be {worst.worker.name}'s: steady state is compared, so the"
             " reading must be of the serving server",
         )
