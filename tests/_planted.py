@@ -59,9 +59,9 @@ class Deployment(NamedTuple):
         return Setup(load_model_config(self.config), options, self.release, memory, self.env, None, None, True)
 
     def pool(self) -> Pool:
-        pool = self.setup().plan().pool
-        assert pool is not None, self.setup().plan()
-        return pool
+        plan = self.but(block_size=None).setup().plan() if self.options.get("block_size") == 1 else self.setup().plan()
+        assert plan.pool is not None, plan
+        return plan.pool
 
     def case(self, memory: Interval | None = None) -> Case:
         setup = self.setup(memory)
@@ -89,6 +89,9 @@ def figures(deployment: Deployment, memory: Fraction, *, scale: Fraction = Fract
     blocks = min(int(memory / scale) // size for size in sizes)
     first = next(rank for rank, layers in enumerate(pool.ranks) if layers)
     requests = Fraction(blocks, pool.blocks_per_request(LENGTH, first)) * times
+    if deployment.options.get("block_size") == 1:  # no kernel takes such blocks; a hand ledger that knows none does
+        tokens = int(memory // max(held))
+        return Figures(Fraction(max(held)), int(tokens / LENGTH * LENGTH), Fraction(tokens, LENGTH), tokens)
     return Figures(max(held) * scale, pool.printed(blocks, LENGTH)[0] * times, requests, blocks)
 
 

@@ -13,12 +13,14 @@ from tests._planted import LENGTH, PLANTS, STATES, Deployment, deployments, figu
 from vlogcheck.diagnose import (
     MISTAKES,
     Diagnosis,
+    Evidence,
     diagnose_bytes_per_token,
     diagnose_concurrency,
     diagnose_stated_bytes,
     diagnose_tokens,
 )
 from vlogcheck.diagnose._result import _TERMS
+from vlogcheck.diagnose.quantities import SLIPS
 from vlogcheck.units import GIB, Interval
 
 if TYPE_CHECKING:
@@ -135,3 +137,29 @@ def test_every_mistake_is_planted_and_about_a_term() -> None:
     assert set(PLANTS) == set(MISTAKES)
     assert set(MISTAKES) <= set(_TERMS)
     assert len({term[0] for term in _TERMS.values()}) == 3
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), family=st.sampled_from(["uniform", "sliding", "latent", "states"]))
+def test_what_was_stated_beside_it_tells_engines_from_terms(family: str, data: st.DataObject) -> None:
+    """Tokens of all engines beside the right bytes per token: no mistake in the bytes gives both."""
+    served = data.draw(deployments(family, "all_engines"))
+    memory = Interval(60 * GIB, 60 * GIB + GIB // 100)
+    told = figures(served, Fraction(memory.lo), times=served.options["data_parallel_size"]).tokens
+    case = served.case(memory)
+    right = case.bytes_per_token(case.unchanged)
+    found = diagnose_tokens(case, (told, told), LENGTH, Evidence(bytes_told=(right, right)))
+    assert "all_engines" in found.keys
+    assert not {"kv_counted_once", "bytes_per_element", "attention_heads", "tp_share_taken_twice"} & set(found.keys)
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), family=st.sampled_from(["uniform", "sliding", "states"]))
+def test_a_server_makes_no_slip_of_arithmetic(family: str, data: st.DataObject) -> None:
+    """Half the bytes in the log itself: another type, or another share; never K or V forgotten."""
+    served = data.draw(deployments(family, "bytes_per_element"))
+    wrong, _, _ = planted(served, "bytes_per_element")
+    told = figures(wrong, Fraction(0)).bytes
+    found = diagnose_bytes_per_token(served.case(), (told, told), Evidence(printed=True))
+    named(found, "bytes_per_element", (told, told))
+    assert not SLIPS & set(found.keys)

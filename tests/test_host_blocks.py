@@ -43,7 +43,7 @@ def engine(data: bytes, **stated: Any) -> EngineLedger:
 )  # fmt: skip
 def test_a_block_lies_between_its_bounds(layers: int, heads: int, dim: int, swap: float, blocks: int) -> None:
     block = 2 * 16 * layers * heads * dim * 2
-    found = engine(log(blocks, int(swap * GIB) // block, swap))
+    found = engine(log(blocks, int(swap * GIB) // block, swap), total_memory="79.1GiB")
     token, pool = found.ledger["kv_bytes_per_token"], found.ranks[0].ledger["kv_cache"]
     assert token.lo is not None
     assert token.hi is not None

@@ -102,7 +102,7 @@ def observe_rank(
     _add_peak(ledger, use, profile, result)
     _add_graphs(ledger, lines, use, rule)
     _add_pool(ledger, lines, use, profile)
-    if len(ranks) == 1 and not ledger["kv_cache"].known:
+    if len(ranks) == 1 and ledger["requested"].known and not ledger["kv_cache"].known:
         _add_blocks(ledger, startup, engine)
     _close(ledger, rule)
     return ledger, _without_estimate(ledger, rule)

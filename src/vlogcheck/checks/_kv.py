@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from vlogcheck.context import Context, provide
 from vlogcheck.deployment import not_modelled, platform_of, stated
+from vlogcheck.expect import Expectation
 from vlogcheck.expected import ExpectedEngine, observed_blocks
 from vlogcheck.ledger import Number
 from vlogcheck.observed import EngineLedger
@@ -177,15 +178,22 @@ def utilization_for(engine: EngineLedger, more: Number) -> float | None:
     return best or None
 
 
-def diagnosed(plan: ExpectedEngine, seen: tuple[Number, Number], what: str = "bytes", **more: Any) -> str:
-    """Return the diagnosis of a figure in words."""
-    from vlogcheck.diagnose import case_of, diagnose_bytes_per_token, diagnose_concurrency, diagnose_tokens
+def diagnosed(
+    plan: ExpectedEngine, seen: tuple[Number, Number], what: str = "bytes", *, length: int | None = None,
+    wanted: Expectation | None = None,
+) -> str:  # fmt: skip
+    """Return the diagnosis of a figure in words: of the log's own, or of one that was `wanted` beside other expectations."""
+    from vlogcheck.diagnose import Evidence, case_of, diagnose_bytes_per_token, diagnose_concurrency, diagnose_tokens
 
     case = case_of(plan)
     if case is None:
         return ""
+    told = wanted.size("kv_bytes_per_token") if wanted is not None else None
+    evidence = Evidence(printed=wanted is None, bytes_told=told)
     if what == "bytes":
-        return diagnose_bytes_per_token(case, seen).text
+        return diagnose_bytes_per_token(case, seen, evidence).text
+    if length is None:
+        return ""
     if what == "tokens":
-        return diagnose_tokens(case, seen, more["length"]).text
-    return diagnose_concurrency(case, seen, more["length"]).text
+        return diagnose_tokens(case, seen, length, evidence).text
+    return diagnose_concurrency(case, seen, length, evidence).text

@@ -64,7 +64,7 @@ def _why(context: Context, engine: EngineLedger, held: int, wanted: int, engines
         try:
             plan = context.model.expected(context, engine)
             length = plan.plan.max_model_len
-            text = diagnosed(plan, (wanted, wanted), "tokens", length=length) if length else ""
+            text = diagnosed(plan, (wanted, wanted), "tokens", length=length, wanted=context.expectation)
             if text and not text.startswith("unexplained"):
                 said.append(f"the expected figure is {text}")
         except Missing:

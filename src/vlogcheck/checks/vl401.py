@@ -64,7 +64,7 @@ def _why(context: Context, ceiling: ConcurrencyCeiling, wanted: float) -> str:
         half = Fraction(1) if wanted == int(wanted) else Fraction(1, 200)
         each = Fraction(str(wanted)) / ceiling.engines
         # A hand figure is cut to whole requests; below 50 of them many a mistake lies inside that.
-        text = diagnosed(plan, (each, each + half), "concurrency", length=ceiling.context)
-        if not text.startswith("unexplained"):
+        text = diagnosed(plan, (each, each + half), "concurrency", length=ceiling.context, wanted=context.expectation)
+        if text and not text.startswith("unexplained"):
             said.append(f"the expected figure is {'' if each >= 50 else 'possibly '}{text}")
     return "; ".join(said)

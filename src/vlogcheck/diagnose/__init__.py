@@ -11,6 +11,7 @@ from vlogcheck.diagnose._case import Case, case_of
 from vlogcheck.diagnose._result import Candidate, Diagnosis, Reading
 from vlogcheck.diagnose.mistakes import MISTAKES, Mistake
 from vlogcheck.diagnose.quantities import (
+    Evidence,
     diagnose_bytes_per_token,
     diagnose_concurrency,
     diagnose_stated_bytes,
@@ -23,6 +24,7 @@ __all__ = [
     "Candidate",
     "Case",
     "Diagnosis",
+    "Evidence",
     "Mistake",
     "Reading",
     "case_of",

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from vlogcheck.diagnose._case import Bounds, Case, Variant
+from vlogcheck.diagnose._case import Case, Variant
 from vlogcheck.diagnose._result import Diagnosis, Reading, of, reading
 from vlogcheck.diagnose.mistakes import MISTAKES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from vlogcheck.diagnose._case import Bounds
+
 __all__ = [
     "SHARES",
+    "SLIPS",
+    "Evidence",
     "alternating",
     "diagnose_bytes_per_token",
     "diagnose_concurrency",
@@ -30,7 +34,26 @@ SHARES = frozenset(
 """Mistakes in taking a rank's share: none of a figure that is meant for the whole model."""
 
 
-def diagnose_bytes_per_token(case: Case, seen: Bounds) -> Diagnosis:
+SLIPS = frozenset(
+    {"kv_counted_once", "latent_as_k_and_v", "gb_for_gib", "block_rounding", "tp_share_taken_twice",
+     "pp_share_taken_twice", "replication_forgotten", "latent_divided"}
+)  # fmt: skip
+"""Slips of arithmetic: a server makes none of them, so they explain no figure that a log prints."""
+
+
+class Evidence(NamedTuple):
+    """What else is known of a figure."""
+
+    printed: bool = False
+    """Whether it is the log's own rather than somebody's: then no slip of arithmetic is behind it."""
+    bytes_told: Bounds | None = None
+    """Bytes per token, of a rank or of the whole model, that the same person stated: one mistake gives both figures."""
+
+
+_NOTHING = Evidence()
+
+
+def diagnose_bytes_per_token(case: Case, seen: Bounds, evidence: Evidence = _NOTHING) -> Diagnosis:
     """Return the mistakes with which the ledger gives `seen` bytes per token and rank (bounds)."""
     right = case.bytes_per_token(case.unchanged)
 
@@ -38,7 +61,7 @@ def diagnose_bytes_per_token(case: Case, seen: Bounds) -> Diagnosis:
         found = case.bytes_per_token(variant)
         return None if not found or found == right else (found, found)
 
-    return _search(case, value, seen)
+    return _search(case, value, seen, evidence)
 
 
 def whole_model(case: Case) -> Case | None:
@@ -75,16 +98,16 @@ def alternating(rank: Sequence[Reading], whole: Sequence[Reading]) -> Diagnosis:
     return of(found for pair in pairs for found in pair)
 
 
-def diagnose_tokens(case: Case, seen: Bounds, length: int) -> Diagnosis:
+def diagnose_tokens(case: Case, seen: Bounds, length: int, evidence: Evidence = _NOTHING) -> Diagnosis:
     """Return the mistakes with which the release would print `seen` tokens (bounds) for a `max_model_len` of `length`."""
     right = case.tokens(case.unchanged, length)
-    return _search(case, lambda variant: _other(case.tokens(variant, length), right), seen)
+    return _search(case, lambda variant: _other(case.tokens(variant, length), right), seen, evidence)
 
 
-def diagnose_concurrency(case: Case, seen: Bounds, length: int) -> Diagnosis:
+def diagnose_concurrency(case: Case, seen: Bounds, length: int, evidence: Evidence = _NOTHING) -> Diagnosis:
     """Return the mistakes with which `seen` requests (bounds) of `length` tokens would fit."""
     right = case.concurrency(case.unchanged, length)
-    return _search(case, lambda variant: _other(case.concurrency(variant, length), right), seen)
+    return _search(case, lambda variant: _other(case.concurrency(variant, length), right), seen, evidence)
 
 
 def _other(found: Bounds | None, right: Bounds | None) -> Bounds | None:
@@ -92,18 +115,32 @@ def _other(found: Bounds | None, right: Bounds | None) -> Bounds | None:
     return None if found == right else found
 
 
-def _search(case: Case, value: Callable[[Variant], Bounds | None], seen: Bounds) -> Diagnosis:
-    return of(_readings(case, value, seen))
+def _search(case: Case, value: Callable[[Variant], Bounds | None], seen: Bounds, evidence: Evidence) -> Diagnosis:
+    found = list(_readings(case, value, seen, evidence))
+    told = evidence.bytes_told
+    if told is not None and len(found) > 1:
+        ranks = ranks_of_a_token(case)
+        both = [
+            (known, variant)
+            for known, variant in found
+            if any(told[0] <= case.bytes_per_token(variant) * times <= told[1] for times in (Fraction(1), ranks))
+        ]
+        found = both or found
+    return of(known for known, _ in found)
 
 
-def _readings(case: Case, value: Callable[[Variant], Bounds | None], seen: Bounds) -> Iterator[Reading]:
+def _readings(
+    case: Case, value: Callable[[Variant], Bounds | None], seen: Bounds, evidence: Evidence
+) -> Iterator[tuple[Reading, Variant]]:
     """Yield one reading for each mistake that gives the figure: of its variants the one that agrees best."""
     for mistake in MISTAKES.values():
+        if evidence.printed and mistake.key in SLIPS:
+            continue
         found = [
-            known
+            (known, variant)
             for variant in mistake.variants(case)
             if (bounds := value(variant)) is not None
             and (known := reading(mistake.key, variant.text, bounds, seen)) is not None
         ]
         if found:
-            yield next((known for known in found if known.central), found[0])
+            yield next((pair for pair in found if pair[0].central), found[0])
