@@ -53,3 +53,21 @@ def test_silence_is_no_evidence(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*inconclusive*"])
+
+
+def test_a_log_that_is_missing_fails_in_one_line(pytester: pytest.Pytester) -> None:
+    pytester.path.joinpath("serve.log").write_text(LOG)
+    pytester.makepyfile(
+        """
+        def test_log(vlogcheck):
+            vlogcheck.assert_serves("none.log", concurrency=16)
+
+        def test_every_expectation(vlogcheck):
+            vlogcheck.assert_serves("serve.log", tokens=63584, total_memory="80GiB", gpu_memory_utilization=0.9)
+        """
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["the log cannot be read: none.log: no such file"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*During handling*")

@@ -197,3 +197,25 @@ def test_a_pool_that_is_not_printed_is_told_by_the_configuration() -> None:
     assert "of the request" not in text
     bare = render(vlogcheck.check(str(SMALL)))
     assert "KV cache  " not in bare.partition("block size")[0].replace("KV cache dtype", "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"total_memory": "80"}, "80GiB"),
+        ({"weights": "15"}, "15GiB"),
+        ({"context": 4096.5}, "whole number"),
+        ({"concurrency": -1}, "not -1"),
+        ({"concurrency": "16"}, "not '16'"),
+    ],
+)
+def test_an_expectation_that_can_only_be_a_slip(wrong: dict[str, object], says: str) -> None:
+    with pytest.raises(vlogcheck.ExpectationError, match=says):
+        vlogcheck.Expectation(**wrong)  # type: ignore[arg-type]
+
+
+def test_logs_that_are_none() -> None:
+    with pytest.raises(ValueError, match="no log was given"):
+        vlogcheck.check([])
+    with SMALL.open(encoding="utf-8") as text, pytest.raises(TypeError, match="mode 'rb'"):
+        vlogcheck.check(text)  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vlogcheck.scan import Parser, parse_lines
     from vlogcheck.startup import Startup
     from vlogcheck.template import Record
+    from vlogcheck.units import SizeError
 
 __all__ = [
     "Diff",
@@ -32,6 +33,7 @@ __all__ = [
     "Record",
     "Report",
     "Severity",
+    "SizeError",
     "Skipped",
     "Startup",
     "awatch",
@@ -55,6 +57,7 @@ _HOME = {
     "Record": "template",
     "Report": "api",
     "Severity": "registry",
+    "SizeError": "units",
     "Skipped": "registry",
     "Startup": "startup",
     "awatch": "live",

@@ -45,6 +45,8 @@ def _head(stream: LogFile) -> bytes:
     """Read the beginning of a log."""
     head = b""
     while len(head) < SNIFF and (chunk := stream.read(CHUNK)):
+        if isinstance(chunk, str):
+            raise TypeError("a log is read as bytes: open it with mode 'rb'")
         head += chunk
     return head
 
@@ -203,8 +205,9 @@ def check(
     `log` is a path, the bytes or a binary file; several are read as one log in the order given. `model` is a `config.json`,
     a directory holding one, or its content; by default the log's own model path is used where it exists here. `select` and
     `ignore` name checks by code or by the beginning of one (`VL4`). `smi` is the saved output of nvidia-smi, rocm-smi or
-    npu-smi and `metrics` a saved `/metrics` page, both from the serving state. Raises `LogFileError` for a log
-    and `ModelConfigError` for a configuration that cannot be read; log content never raises.
+    npu-smi and `metrics` a saved `/metrics` page, both from the serving state. Raises `LogFileError` for a log,
+    `ModelConfigError` for a configuration, `OSError` or `ValueError` for a card reading or metrics page that cannot be read, and
+    `ValueError` for a check or severity that does not exist; log content never raises.
     """
     return Inquiry(
         expect, model, select=select, ignore=ignore, fail_on=fail_on, strict=strict, smi=smi, metrics=metrics
@@ -306,6 +309,8 @@ def read(log: LogSource | Sequence[LogSource]) -> LogFacts:
     """Read a log into its start-ups. Several sources are one log in the order given."""
     several = isinstance(log, Sequence) and not isinstance(log, (str, bytes, bytearray, memoryview))
     sources: list[LogSource] = list(log) if several else [log]  # type: ignore[arg-type, list-item]
+    if not sources:
+        raise ValueError("no log was given")
     collector = Collector()
     seen: list[tuple[int, str]] = []
 

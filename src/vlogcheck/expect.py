@@ -18,7 +18,10 @@ def _bytes(value: Any, what: str) -> Interval | None:
     if value is None or isinstance(value, Interval):
         return value
     if isinstance(value, str):
-        return parse_size(value)
+        size = parse_size(value)
+        if what != "kv_bytes_per_token" and value.strip().isdigit() and 0 < size.hi < 1 << 20:
+            raise ExpectationError(f"{what}: {value} is that many bytes, say '{value}GiB' if you mean it")
+        return size
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_SIZE:
         return Interval.exactly(value)
     raise ExpectationError(f"{what} must be a size such as '15.4GiB' or a whole number of bytes, not {value!r}")
@@ -35,7 +38,7 @@ class Expectation:
     concurrency: float | None = None
     """Requests of `context` tokens that are to be served at once."""
     context: int | None = None
-    """Tokens per request (prompt and answer); by default the length in the log's own concurrency line."""
+    """Tokens per request (prompt and answer), by default the length in the log's concurrency line. Alone it judges nothing."""
     tokens: int | None = None
     """Tokens the KV cache of one engine is to hold."""
     weights: Interval | str | int | None = None
@@ -56,13 +59,13 @@ class Expectation:
             value = getattr(self, name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e15:
-                raise ExpectationError(f"{name} must be a positive number below 10**15, not {str(value)[:60]!r}")
+            kinds = (int, float) if name == "concurrency" else (int,)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < 1e15:
+                whole = "" if float in kinds else "whole "
+                raise ExpectationError(f"{name} must be a positive {whole}number below 10**15, not {value!r:.60}")
         share = self.gpu_memory_utilization
         if share is not None and (isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1):
             raise ExpectationError(f"gpu_memory_utilization must lie above 0 and at most 1, not {share!r}")
-        if self.context is not None and self.concurrency is None and self.tokens is None:
-            pass  # a context alone asks for the concurrency at that length, and judges nothing
 
     def size(self, name: str) -> Interval | None:
         """Return a stated size as bytes."""

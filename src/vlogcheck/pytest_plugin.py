@@ -9,6 +9,7 @@ The fixture's failure message is the text report, so a failing run shows the led
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,24 +21,30 @@ __all__ = ["LogAsserts", "assert_serves", "vlogcheck"]
 
 
 def assert_serves(
-    log: LogSource, concurrency: float | None = None, context: int | None = None, *, model: Any = None,
-    tokens: int | None = None, weights: Any = None, kv_bytes_per_token: Any = None, **options: Any,
-) -> Report:  # fmt: skip
+    log: LogSource, concurrency: float | None = None, context: int | None = None, *, model: Any = None, **options: Any
+) -> Report:
     """Fail the test unless the log shows a server that keeps the promise; return the report.
 
-    `log`, `model` and the options are those of `vlogcheck.check`; the expectations are those of `vlogcheck.Expectation`. A log
-    that decides nothing (no start-up, cut off before the capacity lines) fails too: silence is no evidence.
+    `log`, `model` and the options are those of `vlogcheck.check`; the expectations (`tokens`, `weights`, `total_memory`, …) are
+    those of `vlogcheck.Expectation`. A log that decides nothing (missing, no start-up, cut off before the capacity lines) fails
+    too: silence is no evidence.
     """
     __tracebackhide__ = True
     from vlogcheck.api import check
     from vlogcheck.expect import Expectation
+    from vlogcheck.files import LogFileError
 
-    expect = Expectation(
-        concurrency=concurrency, context=context, tokens=tokens, weights=weights, kv_bytes_per_token=kv_bytes_per_token
-    )
-    report = check(log, expect, model, **options)
-    if not report.ok:
-        pytest.fail(str(report), pytrace=False)
+    stated = {field.name: options.pop(field.name) for field in fields(Expectation) if field.name in options}
+    expect = Expectation(concurrency=concurrency, context=context, **stated)
+    report, unreadable = None, ""
+    try:
+        report = check(log, expect, model, **options)
+    except LogFileError as error:
+        unreadable = (
+            f"the log cannot be read: {error}"  # told below: here, pytest would show this error's traceback too
+        )
+    if report is None or not report.ok:
+        pytest.fail(unreadable or str(report), pytrace=False)
     return report
 
 

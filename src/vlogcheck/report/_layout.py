@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import NamedTuple
 
 __all__ = ["Paint", "align", "fold", "rows"]
@@ -38,6 +37,8 @@ def fold(lead: str, text: str, width: int | None, *, hang: int | None = None) ->
     """
     if width is None or len(lead) + len(text) <= width or not text:
         return [lead + text]
+    import textwrap  # most output is never folded
+
     column = len(lead) if hang is None else hang
     if width - column < _LEAST:
         column = 4

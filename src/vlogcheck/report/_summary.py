@@ -61,7 +61,7 @@ def _kept(report: Report) -> list[str]:
     tokens = [held.lo for engine in engines if (held := engine.ledger["tokens"].interval) is not None]
     if expected.tokens is not None and tokens and min(tokens) >= expected.tokens:
         said.append(f"the KV cache holds {min(tokens):,} of {expected.tokens:,} expected tokens")
-    left_out = {item.code for item in (*report.skipped, *report.findings)}
+    left_out = {item.code for item in report.skipped} | {finding.code for finding in report.findings}
     for name, code, what in _JUDGED_BY:
         if expected.size(name) is not None and code in report.made and code not in left_out:
             said.append(f"the {what} are as expected")
