@@ -117,16 +117,21 @@ def _other(found: Bounds | None, right: Bounds | None) -> Bounds | None:
 
 def _search(case: Case, value: Callable[[Variant], Bounds | None], seen: Bounds, evidence: Evidence) -> Diagnosis:
     found = list(_readings(case, value, seen, evidence))
-    told = evidence.bytes_told
-    if told is not None and len(found) > 1:
-        ranks = ranks_of_a_token(case)
-        both = [
-            (known, variant)
-            for known, variant in found
-            if any(told[0] <= case.bytes_per_token(variant) * times <= told[1] for times in (Fraction(1), ranks))
-        ]
-        found = both or found
+    if evidence.bytes_told is not None and len(found) > 1:
+        found = _giving_both(case, found, evidence.bytes_told) or found
     return of(known for known, _ in found)
+
+
+def _giving_both(case: Case, found: Sequence[tuple[Reading, Variant]], told: Bounds) -> list[tuple[Reading, Variant]]:
+    """Return the readings with which a token takes the bytes that were stated: a rank's, or else the whole model's."""
+    readings = Fraction(1), ranks_of_a_token(case)
+    right = case.bytes_per_token(case.unchanged)
+    meant = [times for times in readings if told[0] <= right * times <= told[1]][:1] or readings
+    return [
+        (known, variant)
+        for known, variant in found
+        if any(told[0] <= case.bytes_per_token(variant) * times <= told[1] for times in meant)
+    ]
 
 
 def _readings(
