@@ -38,6 +38,8 @@ LogSource = Union[str, "os.PathLike[str]", bytes, IO[bytes]]
 def _open(source: LogSource) -> LogFile:
     if isinstance(source, (bytes, bytearray, memoryview)):
         return open_log(io.BytesIO(source))
+    if isinstance(source, io.TextIOBase):
+        raise TypeError("a log is read as bytes: open it with mode 'rb'")
     return open_log(source)  # type: ignore[arg-type]
 
 
@@ -45,8 +47,6 @@ def _head(stream: LogFile) -> bytes:
     """Read the beginning of a log."""
     head = b""
     while len(head) < SNIFF and (chunk := stream.read(CHUNK)):
-        if isinstance(chunk, str):
-            raise TypeError("a log is read as bytes: open it with mode 'rb'")
         head += chunk
     return head
 
