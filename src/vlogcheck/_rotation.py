@@ -39,7 +39,9 @@ class Rotation(NamedTuple):
         directory, name = os.path.split(path)
         name = _COMPRESSED.sub("", name)
         number = _NUMBER.search(name)
-        dated = _DATE_AT_END.search(name) or _EPOCH_AT_END.search(name) or _DATE_INSIDE.search(name)
+        dated = None
+        if any(map(str.isdecimal, name)):  # else the expressions need not even be compiled
+            dated = _DATE_AT_END.search(name) or _EPOCH_AT_END.search(name) or _DATE_INSIDE.search(name)
         if dated and dated.start():
             base = name[: dated.start()] + name[dated.end() :]
             digits = re.sub(r"\D", "", dated["date"])

@@ -7,7 +7,6 @@ and `MB` both mean 2**20 bytes in these tools (65,536 "MB" is a 64 GiB NPU); `(B
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -204,6 +203,8 @@ def _rocm_csv(text: str) -> Iterator[Card]:
 
 
 def _rocm_json(text: str) -> Iterator[Card]:
+    import json
+
     try:
         data: Any = json.loads(text)
     except (ValueError, RecursionError):

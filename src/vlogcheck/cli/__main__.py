@@ -1,5 +1,5 @@
 """`python -m vlogcheck.cli`."""
 
-from vlogcheck.cli import process
+from vlogcheck._process import process
 
 process()

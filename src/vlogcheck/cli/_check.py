@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any
@@ -68,6 +67,8 @@ def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -
             codes.append(2)
             continue
         if output == "json" and len(sets) > 1:
+            import json
+
             put(json.dumps(report.to_dict(), ensure_ascii=False, default=str))  # one line each: JSON Lines
         else:
             put(("\n" if number else "") + render(report, colour=use_colour(), verbose=verbose, width=width()))
@@ -102,6 +103,8 @@ def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbo
 
 def _many(sets: Any, arguments: dict[str, Any], output: str, jobs: int | None) -> int:
     """Check many logs on all cores; a table for people, one JSON object per log for programs."""
+    import json
+
     from vlogcheck.many import check_many, table
 
     summaries = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,6 +50,8 @@ _EXPORT = pattern(r"[ \t]*MESSAGE=")
 
 
 def _load(text: str) -> Any:
+    import json
+
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
