@@ -12,6 +12,8 @@ import pytest
 import vlogcheck.checks
 from tests.remedies import _concurrency, _device, _failures, _kv, _log, _options, _ranks, _weights  # noqa: F401  (they register)
 from tests.remedies._case import REMEDIES, Case
+from tests.test_kinds import CHECKED
+from tests.test_kinds import run as reported
 from tests.test_pages import CHECKS, Block, blocks, run
 from vlogcheck.registry import Check, Finding, all_checks
 
@@ -32,23 +34,38 @@ def flagged(item: Check) -> list[Case]:
     return [Case(block, finding) for block, findings in found(item.code) for finding in findings]
 
 
-def constants(item: Check) -> set[str]:
-    """The figures that stand in the texts of the check's module."""
-    tree = ast.parse((FOLDER / f"{item.code.lower()}.py").read_text("utf-8"))
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+@cache
+def constants(code: str) -> set[str]:
+    """The figures that stand in the texts of the check's module, docstrings apart."""
+    tree = ast.parse((FOLDER / f"{code.lower()}.py").read_text("utf-8"))
+    said = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in said
+    ]
     return {figure for text in texts for figure in FIGURE.findall(text)}
+
+
+def stated_in_numbers(finding: Finding) -> None:
+    assert finding.line is not None, finding
+    assert finding.expected, finding
+    assert finding.observed, finding
+    fixed = constants(finding.code)
+    computed = [figure for figure in FIGURE.findall(finding.remedy) if figure not in fixed]
+    assert computed, f"{finding.code}: no figure that was computed in: {finding.remedy}"
 
 
 @pytest.mark.parametrize("item", CHECKS, ids=lambda c: c.code)
 def test_every_finding_has_a_line_both_sides_and_a_remedy_in_numbers(item: Check) -> None:
-    fixed = constants(item)
     for case in flagged(item):
-        finding = case.finding
-        assert finding.line is not None
-        assert finding.expected
-        assert finding.observed
-        computed = [figure for figure in FIGURE.findall(finding.remedy) if figure not in fixed]
-        assert computed, f"no figure that was computed in: {finding.remedy}"
+        stated_in_numbers(case.finding)
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_so_has_every_finding_of_a_reported_failure(name: str) -> None:
+    for finding in reported(name, CHECKED[name]).findings:
+        stated_in_numbers(finding)
 
 
 @pytest.mark.parametrize("item", CHECKS, ids=lambda c: c.code)

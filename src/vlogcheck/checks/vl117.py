@@ -23,7 +23,7 @@ def rest_exceeds_pool(workers: Workers, context: Context) -> Iterator[Finding]:
     batched = context.startup.args.get("max_num_batched_tokens")
     budget = f" (now {batched:,})" if isinstance(batched, int) and not isinstance(batched, bool) else ""
     fix: dict[str, int | float | str] = {}
-    advice = f"lower --max-num-batched-tokens{budget}"
+    advice = f"half of --max-num-batched-tokens gives up to {gib(bounds.mid // 2)} of it to the KV cache"
     if isinstance(batched, int) and not isinstance(batched, bool) and batched > 1:
         fix = {"max_num_batched_tokens": batched // 2}
         advice = (

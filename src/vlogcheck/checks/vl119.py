@@ -23,7 +23,9 @@ def unseen_by_profile(outcome: Outcome, workers: DeviceWorkers | None, context: 
     if startup.version is None or workers is None:
         raise Missing("the release is not known, or the log prints no rank's memory")
     found = [
-        item for item in (_lora(context, workers), _drafter(context), _sleep(context, workers)) if item is not None
+        item
+        for item in (_lora(context, workers), _drafter(context, workers), _sleep(context, workers))
+        if item is not None
     ]
     if not found:
         return
@@ -97,17 +99,19 @@ def _lora_bytes(context: Context, slots: int, rank: int) -> int | None:
     return 2 * slots * rank * layers * each // ((config.tensor_parallel_size if config is not None else None) or 1)
 
 
-def _drafter(context: Context) -> tuple[str, str, str] | None:
+def _drafter(context: Context, workers: DeviceWorkers) -> tuple[str, str, str] | None:
     drafter = stated(context.startup, "speculative_model")
     config = stated(context.startup, "speculative_config")
     if drafter is None and isinstance(config, dict):
         drafter = config.get("model")
     if not isinstance(drafter, str) or drafter in ("", "None", "[ngram]", "ngram") or not _is_v0(context):
         return None
+    weights = workers[0].ledger["weights"].interval
+    target = f" (the target's are {gib(weights.mid)})" if weights is not None else ""
     return (
         f"the weights of the drafter {drafter}",
         "(V0) profiles the target model alone, and the drafter's KV cache comes out of the same blocks",
-        "lower --gpu-memory-utilization by the drafter's weights ÷ the card's memory; V1 loads it before it profiles",
+        f"lower --gpu-memory-utilization by the drafter's weights{target} ÷ the card's memory; V1 loads it before it profiles",
     )
 
 
@@ -117,10 +121,12 @@ def _sleep(context: Context, workers: DeviceWorkers) -> tuple[str, str, str] | N
         return None
     if any(worker.ledger["non_torch"].known for worker in workers):
         return None  # the terms are printed: a negative one is VL118
+    pool = workers[0].ledger["kv_cache"].interval
+    of = f" of {gib(pool.mid)}" if pool is not None else ""
     return (
         "what sleep mode's own allocator hides",
         "measures with it more memory reserved by torch than there is: non-torch memory goes negative, unprinted at INFO,"
         " and the KV cache is printed larger than it is",
         "start with VLLM_LOGGING_LEVEL=DEBUG and see whether non-torch memory is below zero: by as much is the printed KV"
-        " cache too large (3.17 GiB of 5.16 in one report); fix it with --kv-cache-memory-bytes",
+        f" cache{of} too large (3.17 GiB in one report); fix it with --kv-cache-memory-bytes",
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from vlogcheck.checks._kv import override_of
+from vlogcheck.checks._memory import args_line
 from vlogcheck.context import Context
 from vlogcheck.deployment import stated
 from vlogcheck.registry import Finding, Missing, Severity, check
@@ -21,7 +22,7 @@ def blocks_override(context: Context) -> Iterator[Finding]:
         raise Missing("no number of blocks was set by hand")
     blocks = record.blocks if record is not None else int(asked)
     profiled = record.profiled_blocks if record is not None else None
-    line = record.line if record is not None else None
+    line = record.line if record is not None else args_line(startup)
     if profiled is None:
         yield Finding(
             f"the KV cache was set to {blocks:,} blocks by hand",
