@@ -9,6 +9,13 @@ from vlogcheck.records import CPUKVCache, KVCachePinned, StartupPlanApplied
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.startup import Startup
 
+_STEPS = {"GiB": 1.0, "MiB": 1 / 1024}
+
+
+def _step(size: float) -> str:
+    """Return the unit to change a size by."""
+    return "GiB" if size >= 1 else "MiB"
+
 
 @check("the utilization is ignored: the KV cache's size comes from elsewhere", Severity.NOTE)
 def utilization_ignored(startup: Startup) -> Iterator[Finding]:
@@ -24,7 +31,9 @@ def utilization_ignored(startup: Startup) -> Iterator[Finding]:
         source, size, line = "a stored start-up plan", plan.kv_cache_gib, plan.line
         rest = f"made with {plan.baseline_free_gib} GiB free, now {plan.free_gib}"
     elif cpu is not None and cpu.requested_gib is None:
-        source, size, line = "VLLM_CPU_KVCACHE_SPACE (or its default)", cpu.gib, cpu.line
+        by_option = any(startup.args.get(name) for name in ("kv_cache_memory_bytes", "kv_cache_memory"))
+        variable = "VLLM_CPU_KVCACHE_SPACE (or its default)" if cpu.total_gib is None else "VLLM_CPU_KVCACHE_SPACE"
+        source, size, line = "--kv-cache-memory-bytes" if by_option else variable, cpu.gib, cpu.line
         rest = f"of {cpu.total_gib} GiB on node {cpu.node}" if cpu.total_gib is not None else "on the host"
     else:
         return
@@ -35,7 +44,8 @@ def utilization_ignored(startup: Startup) -> Iterator[Finding]:
         line=line,
         expected=f"utilization {stated:g} decides" if both else "utilization × total decides",
         observed=f"{size} GiB, {rest}",
-        remedy=f"change the size itself, each GiB more or less is {100 / size:.0f} % of the KV cache; or leave out {source} and"
+        remedy=f"change the size itself, each {_step(size)} more or less is {100 * _STEPS[_step(size)] / size:.0f} % of the"
+        f" KV cache; or leave out {source} and"
         " let the utilization decide"
         if size > 0
         else f"unset {source}: the KV cache has no memory",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vlogcheck.ledger import Ledger
 from vlogcheck.registry import Missing
 from vlogcheck.report._layout import Paint, align, fold, rows
-from vlogcheck.units import format_gib
+from vlogcheck.units import GIB, format_bytes, format_gib
 
 if TYPE_CHECKING:
     from vlogcheck.context import Context
@@ -188,6 +188,8 @@ def _cell(term: Term) -> str:
     if term.key in ("unexplained", "graph_estimate") and term.status == "derived" and term.lo <= 0 <= term.hi:
         # Within the rounding of the printed terms it is nothing; an estimate that is not printed may be a little.
         return "none" if term.key == "unexplained" or term.hi == 0 else f"≤ {format_gib(int(term.hi))}"
+    if term.unit == "bytes" and term.exact and 0 < term.lo < GIB:
+        return format_bytes(int(term.lo))  # a size that was given: two decimals of GiB would blur it
     return term.text()
 
 
@@ -267,7 +269,9 @@ def _pool_memory(context: Context, engine: EngineLedger) -> list[tuple[str, str]
     available = engine.available
     if available is not None:
         where = f"line {available.line}: " if available.line is not None else ""
-        return [("KV cache memory per rank", f"{format_gib(available.tightest.mid)} ({where}{available.origin})")]
+        pool = available.tightest
+        size = format_bytes(pool.lo) if pool.lo == pool.hi and 0 < pool.lo < GIB else format_gib(pool.mid)
+        return [("KV cache memory per rank", f"{size} ({where}{available.origin})")]
     if platform_of(context.startup) == "cpu":
         return [("KV cache memory", "not printed: VLLM_CPU_KVCACHE_SPACE decides it")]
     return []
@@ -304,7 +308,7 @@ def _ceiling(context: Context) -> list[tuple[str, str]]:
     if ceiling.capped:
         text += f", capped by max_num_seqs={ceiling.max_num_seqs}"
     elif ceiling.max_num_seqs is None:
-        text += " (the log does not print max_num_seqs, which may cap it)"
+        text += " (max_num_seqs is not printed and may cap it)"
     return [("ceiling", text)]
 
 
