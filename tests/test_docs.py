@@ -32,6 +32,23 @@ def test_pages_name_checks_that_exist() -> None:
         assert set(CODE.findall(item.page)) <= set(checks), item.code
 
 
+def test_the_sample_in_the_readme_is_what_the_demo_prints() -> None:
+    from vlogcheck import Expectation, check
+
+    readme = (ROOT / "README.md").read_text("utf-8")
+    sample = readme.partition("<!-- sample -->\n```text\n")[2].partition("\n```")[0]
+    report = check(
+        str(ROOT / "fixtures" / "logs" / "written" / "deepseek-r1-distill-qwen-32b-bf16-tp4.log"),
+        Expectation(concurrency=16, context=4096, total_memory="65520MiB"),
+        str(ROOT / "fixtures" / "models" / "deepseek-r1-distill-qwen-32b"),
+    )
+    printed = str(report).splitlines()
+    lines = [line for line in sample.splitlines() if line != "…"]
+    assert len(lines) > 8
+    assert [line for line in lines if line not in printed] == []
+    assert [printed.index(line) for line in lines] == sorted(printed.index(line) for line in lines)
+
+
 def build_docs() -> Any:
     spec = importlib.util.spec_from_file_location("build_docs", ROOT / "scripts" / "build_docs.py")
     assert spec is not None

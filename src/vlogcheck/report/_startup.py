@@ -226,7 +226,7 @@ def _bars(ranks: list[RankLedger], names: list[str], paint: Paint, width: int | 
         )
         marks |= {mark: label for mark, label, _ in parts} | ({".": "the rest"} if total else {})
     if out:
-        legend = ", ".join(f"{mark} {marks[mark]}" for mark in "WagK." if mark in marks)
+        legend = "  ".join(f"{mark} {marks[mark]}" for mark in "WagK." if mark in marks)
         out += [paint("dim", line) for line in fold(f"  {'':<{widest}} ", legend, width)]
     return out
 
