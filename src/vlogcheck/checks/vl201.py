@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vlogcheck.checks._memory import Workers, worth
-from vlogcheck.checks._weights import ExpectedWeights, mistakes
+from vlogcheck.checks._weights import ExpectedWeights, explanation, mistakes
 from vlogcheck.expect import Expectation
 from vlogcheck.records import WeightsLoaded
 from vlogcheck.registry import Finding, Missing, Severity, check
@@ -46,12 +46,6 @@ def weights_not_as_expected(
         remedy=f"--expect-weights {seen.mid / 2**30:.2f}GiB is what each rank loads; the KV cache of each has"
         f" {format_gib(abs(difference))} {'less' if difference > 0 else 'more'} than planned"
         + worth(worker, abs(difference)),
-        explanation=_explanation([mistake.text for mistake in found]),
+        explanation=explanation(found, stated, seen, configured),
         fix={"expect_weights_bytes": seen.mid},
     )
-
-
-def _explanation(texts: list[str]) -> str:
-    if not texts:
-        return "unexplained: no single mistake of a hand ledger gives this figure"
-    return texts[0] if len(texts) == 1 else "one of: " + "; ".join(texts[:3])

@@ -63,12 +63,15 @@ def _why(
         trials.append(("the weights were not split over the tensor parallel ranks", {"tensor_parallel_size": 1}, {}))
     if expected.stages[0].method == "none":
         trials.pop(1)
+    fitting = []
     for text, changed, fix in trials:
         found = expected.otherwise(**changed)
         chosen = found if stage is None or stage >= len(found) else [found[stage]]
         if any(Interval(s.low_bytes, s.high_bytes).overlaps(seen) for s in chosen):
-            return text, fix
-    return "", {}
+            fitting.append((text, fix))
+    if len(fitting) < 2:
+        return fitting[0] if fitting else ("", {})
+    return "one of: " + "; ".join(text for text, _ in fitting), fitting[0][1]
 
 
 def _remedy(fix: dict[str, int | float | str]) -> str:
