@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from vlogcheck.lines import Splitter
 from vlogcheck.scan import Parser, parse_lines
 from vlogcheck.template import Record
 
@@ -212,6 +213,51 @@ def test_a_record_of_another_line_is_kept_while_one_waits() -> None:
         FREE[81:],
     )
     assert sorted(type(r).__name__ for r in records) == ["FreeMemoryTooLow", "KVCacheMemory"]
+
+
+@pytest.mark.parametrize("escape", ["", "^[", "ESC", "\\x1b", "\\u001b", "\\033", "\x1b"])
+def test_visible_colours(escape: str) -> None:
+    line = (
+        f"{escape}[1;36m(EngineCore_DP0 pid=285){escape}[0;0m {escape}[32mINFO{escape}[0m 05-06 07:08:11 [gpu_worker.py:298]"
+        " Available KV cache memory: 12.5 GiB"
+    )
+    record = one(line)
+    assert (record.process, record.pid, record.level, float(record.gib)) == ("EngineCore_DP0", 285, "INFO", 12.5)  # type: ignore[attr-defined]
+
+
+def test_brackets_that_are_no_colours() -> None:
+    record = one(
+        "INFO 05-06 07:08:11 [core.py:69] Initializing a V1 LLM engine (v0.9.1) with config: model='/m[5m]/x', seed=0"
+    )
+    assert record.model == "/m[5m]/x"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("left", ["", "\u2502 ", "| "])
+@pytest.mark.parametrize("right", ["", " \u2502", "   \u2503", "    |", "    "])
+def test_frame_around_a_pane(left: str, right: str) -> None:
+    record = one(f"{left}INFO 05-06 07:08:11 [default_loader.py:397] Loading weights took 8.75 seconds{right}")
+    assert record.seconds == 8.75  # type: ignore[attr-defined]
+
+
+def test_progress_bar_has_no_frame() -> None:
+    (line,) = Splitter().split(1, "Capturing CUDA graphs: 100%|#####|")
+    assert line.message.endswith("|#####|")
+
+
+def test_characters_of_a_web_page() -> None:
+    record = one("ValueError: " + SERVE_ONE.replace("'", "&#39;").replace("`", "&#96;"))
+    assert record.estimated_max_model_len == 22416  # type: ignore[attr-defined]
+    record = one("INFO 05-06 07:08:11 [default_loader.py:397] Loading&nbsp;weights took 8.75&#32;seconds")
+    assert record.seconds == 8.75  # type: ignore[attr-defined]
+
+
+def test_summary_of_ascend_without_a_suggestion() -> None:
+    record = one(
+        "(EngineCore pid=9) INFO 05-06 07:08:11 [worker.py:1029] Free memory on device (60.5/61.0 GiB) on startup. Desired GPU"
+        " memory utilization is (0.6, 36.6 GiB). Actual usage: 27.5 GiB for weights, 0.25 GiB for peak activation, 0.2 GiB for"
+        " non-torch memory, 0.5 GiB for NPU graph memory. Current KV cache memory: 8.15 GiB."
+    )
+    assert (float(record.graphs_gib), float(record.kv_cache_gib), record.suggested_bytes) == (0.5, 8.15, None)  # type: ignore[attr-defined]
 
 
 def test_gaudi_steps() -> None:

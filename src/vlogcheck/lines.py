@@ -37,6 +37,11 @@ class LogLine(NamedTuple):
     """Whether another message begins in the same physical line where this one ends, so that its end may be lost."""
 
 
+# Escape sequences of colours that were made visible, or lost their escape character in copying.
+_VISIBLE = pattern(r"(?:\^\[|ESC|\u241b|(?<!\\)\\(?:x1[bB]|u001[bB]|033|e)|\x1b)?\[(?:\d{1,3}(?:;\d{1,3}){0,6})?m")
+_FRAMES = ("\u2502", "\u2503", "\u2551", "|")
+_RESETS = ("[0m", "[m", "[0;0m")
+_ENTITY = pattern(r"&(?:#\d{2,5}|#x[0-9a-fA-F]{2,4}|quot|apos|gt|lt|amp|nbsp);")
 ANSI = pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 # A process tag: `(EngineCore_DP0 pid=9)`, `(VllmWorker PP0_TP1 pid=9)`, `(VllmWorker rank=1 pid=9)`,
@@ -60,6 +65,11 @@ _LOST = pattern(
 _DATELESS = pattern(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
 )
+# A prefix that another one interrupts.
+_CUT_PREFIX = pattern(
+    r"(?:\([A-Za-z_]\w*(?: [A-Z]+\d[\w]*)?(?: p(?:i(?:d(?:=\d*)?)?)?)?"
+    r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) [\d:. \-]*(?:\[[\w./\-]*(?::\d*)?)?)$"
+)
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LAST_TAG = pattern(_TAG.format("") + r"\s*$")
 _RANK = pattern(r"TP(\d{1,9})(?!\d)")
@@ -74,6 +84,26 @@ class _Origin(NamedTuple):
 def strip_ansi(text: str) -> str:
     """Return the text without terminal escape sequences."""
     return ANSI.sub("", text) if "\x1b" in text else text
+
+
+def _as_printed(text: str) -> str:
+    """Undo what copying from a terminal or a web page did to a line."""
+    if "[" in text and any(reset in text for reset in _RESETS):
+        text = _VISIBLE.sub("", text)
+    if "&" in text and _ENTITY.search(text):
+        from html import unescape
+
+        text = unescape(text).replace("\xa0", " ")
+    return text
+
+
+def _without_border(text: str) -> str:
+    """Cut off the frame of a terminal pane or a table behind a message."""
+    last = text[-1:]
+    if last not in _FRAMES:
+        return text
+    inside = text[:-1].rstrip()
+    return inside if len(text) - 1 - len(inside) >= (2 if last == "|" else 1) else text
 
 
 def origin_of(tags: str) -> _Origin:
@@ -105,6 +135,8 @@ class Splitter:
 
     def split(self, number: int, raw: str, cut: bool = False) -> list[LogLine]:
         """Return the messages of one physical line, in order. Never raises."""
+        if raw[:1] not in _QUOTING:  # JSON is undone as a whole
+            raw = _as_printed(raw)
         unwrapped = self._unwrapper.unwrap(raw)
         if self._partial or unwrapped.partial:
             joined = self._join(unwrapped)
@@ -117,8 +149,10 @@ class Splitter:
         lines: list[LogLine] = []
         for part in text.split("\n") if "\n" in text else (text,):
             part = strip_ansi(part)
+            if raw[:1] in _QUOTING:
+                part = _as_printed(part)
             for segment in part.split("\r") if "\r" in part else (part,):
-                if segment:
+                if segment := _without_border(segment.rstrip()):
                     self._segment(lines, number, segment, unwrapped, cut)
         return lines
 
@@ -170,7 +204,8 @@ class Splitter:
         if match.start():
             origin, message = self._untagged(text[: match.start()])
             if message.strip():
-                lines.append(LogLine(number, message, None, *origin, None, None, wrapper_time, container))
+                glued = _CUT_PREFIX.search(message) is not None or any(level.startswith(message) for level in _LEVELS)
+                lines.append(LogLine(number, message, None, *origin, None, None, wrapper_time, container, glued=glued))
         while match is not None:
             following = PREFIX.search(text, match.end())
             message = text[match.end() : following.start() if following else len(text)].rstrip()
@@ -209,6 +244,7 @@ _HOLD_LIMIT = 16 << 20
 _MOST_PARTIAL = 4096
 """What is held of all lines that go on, in characters and in lines: beyond it a piece is taken as it is."""
 _JSON = ("{", "[", '"')
+_QUOTING = ("{", '"')
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 
 

@@ -205,6 +205,13 @@ class NoKVCacheMemory(Record):
             " engine.",
         ),
         Template(
+            "Paged attention: not enough Metal memory for KV cache. {_}",
+            versions="",
+            source="vllm-metal",
+            example="Paged attention: not enough Metal memory for KV cache. metal_limit=21.30GB, fraction=0.5,"
+            " usable_metal=10.65GB, model_memory=9.32GB, overhead=2.06GB, kv_budget=-0.73GB.",
+        ),
+        Template(
             "The worker already uses {consumed_gib} GiB (model weights and runtime), more than the {requested_gib} GiB of CPU"
             " memory reserved for it on node {device}, leaving none for the KV cache. " + _CPU_FLAG + "increase"
             " `--gpu-memory-utilization` to more than {_}, or set the KV cache size explicitly with"

@@ -101,9 +101,9 @@ _CONSUMED = (
 )
 _NPU = (
     "Actual usage: {weights_gib} GiB for weights, {activation_gib} GiB for peak activation, {non_torch_gib} GiB for non-torch"
-    " memory, {graphs_gib} GiB for NPU graph memory. Replace gpu_memory_utilization with"
+    " memory, {graphs_gib} GiB for NPU graph memory.[[ Replace gpu_memory_utilization with"
     " `--kv-cache-memory={suggested_bytes}` ({_} GiB) to fit into requested memory, or `--kv-cache-memory={full_bytes}`"
-    " ({_} GiB) to fully utilize NPU free memory. Current KV cache memory: {kv_cache_gib} GiB."
+    " ({_} GiB) to fully utilize NPU free memory.]] Current KV cache memory: {kv_cache_gib} GiB."
 )
 _SUGGEST = (
     "Replace gpu_memory_utilization config with `--kv-cache-memory={suggested_bytes}` ({_} GiB) to fit into requested"
