@@ -55,6 +55,10 @@ def run(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes
         ("--expect-concurrency 0", USAGE),
         ("--no-such-option", USAGE),
         ("--timeout 5m", USAGE),
+        ("--expect-tokens 624,288", PASS),
+        ("--expect-tokens 600k", USAGE),
+        ("--context 4k", USAGE),
+        ("--context -5", USAGE),
         ("--timeout 0", USAGE),
         ("--tee", USAGE),
         ("--until ready", USAGE),
@@ -148,6 +152,11 @@ def test_a_mistyped_command_is_no_missing_log() -> None:
         assert done.returncode == USAGE
         assert "did you mean `vlogcheck " in done.stderr.decode()
     assert b"serve: no such file" in run("serve").stderr
+
+
+def test_a_short_form_that_has_two_meanings_is_not_guessed() -> None:
+    assert "4000 or 4096" in run(LOG, "--context", "4k").stderr.decode()
+    assert "2000000 or 2097152" in run(LOG, "--expect-tokens", "2M").stderr.decode()
 
 
 def test_lists_and_pages() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vlogcheck.cli._output import put
-from vlogcheck.cli._types import Number, Size, Sizes, WithFlags
+from vlogcheck.cli._types import Count, Number, Size, Sizes, WithFlags
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,9 +63,7 @@ def _release(_: click.Context, __: click.Parameter, value: str | None) -> str | 
 @click.option("--total-memory", type=Size(memory=True), help="Device memory in total, such as 65520MiB.")
 @click.option("--other-memory", type=Size(memory=True), help="Activation peak, non-torch memory and graphs per rank.")
 @click.option("--concurrency", type=Number(), metavar="N", help="Requests that must run at once.")
-@click.option(
-    "--context", type=click.IntRange(1), metavar="TOKENS", help="Tokens per request [default: the longest context]."
-)
+@click.option("--context", type=Count(), metavar="TOKENS", help="Tokens per request [default: the longest context].")
 @click.option(
     "--device", metavar="NAME", callback=_device,
     help="The card, such as H100, A100, B200, cpu [default: by --total-memory].",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from vlogcheck.cli._output import put
-from vlogcheck.cli._types import _ParamType, use_colour, width
+from vlogcheck.cli._types import Count, _ParamType, use_colour, width
 
 __all__ = ["command"]
 
@@ -34,7 +34,7 @@ class _Share(_ParamType):
 @click.argument("new", metavar="NEW.LOG")
 @click.option("--max-loss", type=_Share(), help="Share of the capacity that may be lost, such as 5%.")
 @click.option(
-    "--context", type=click.IntRange(1), metavar="TOKENS", help="Compare the concurrency at so many tokens per request."
+    "--context", type=Count(), metavar="TOKENS", help="Compare the concurrency at so many tokens per request."
 )
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(old: str, new: str, max_loss: float | None, context: int | None, output: str) -> None:

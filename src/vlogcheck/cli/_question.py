@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from vlogcheck.cli._types import Number, Size
+from vlogcheck.cli._types import Count, Number, Size
 
 __all__ = ["arguments_of", "question"]
 
@@ -14,12 +14,12 @@ _QUESTION = (
     click.option("--expect-concurrency", type=Number(), metavar="N", help="Requests that must run at once."),
     click.option(
         "--context",
-        type=click.IntRange(1),
+        type=Count(),
         metavar="TOKENS",
         help="Tokens per request [default: the log's own length].",
     ),
     click.option(
-        "--expect-tokens", type=click.IntRange(1), metavar="TOKENS", help="Tokens the KV cache of one engine must hold."
+        "--expect-tokens", type=Count(), metavar="TOKENS", help="Tokens the KV cache of one engine must hold."
     ),
     click.option("--expect-weights", "--weights", type=Size(memory=True), help="Weights per rank, such as 15.4GiB."),
     click.option(

@@ -84,6 +84,24 @@ class Number(click.FloatRange):
         return number
 
 
+class Count(click.IntRange):
+    """A whole number of tokens. `4k` is refused: it may be 4,000 or 4,096, and the ledger is exact."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value).strip()
+        plain = text.replace(",", "").replace("_", "") if re.fullmatch(r"\d{1,3}([,_]\d{3})+", text) else text
+        if short := re.fullmatch(r"(\d{1,9})\s*([km])", text, re.IGNORECASE):
+            power = 1 if short[2] in "kK" else 2
+            either = f"{int(short[1]) * 1000**power} or {int(short[1]) * 1024**power}"
+            self.fail(f"{text!r} can be {either}: write the number", param, ctx)
+        if not re.fullmatch(r"\d{1,15}", plain) or not int(plain):
+            self.fail(f"{text[:60]!r} is no whole number above 0: give something like 4096", param, ctx)
+        return int(plain)
+
+
 class WithFlags(click.Command):
     """Keeps what stands after `--` apart: the flags of `vllm serve`, or the server's command, as given."""
 
