@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from tests.remedies._case import LOADED, MEMORY, READY, Case, down, remedy
+from tests.remedies._case import BANNER, MEMORY, READY, Case, down, remedy
 from tests.remedies._device import starts
 
 if TYPE_CHECKING:
@@ -18,37 +18,24 @@ if TYPE_CHECKING:
     from tests.test_pages import Block
 
 FATAL = r"^ERROR|^RuntimeError|^Failed"
-SIZE = r"allocate ([\d.]+) ([MG])iB.*capacity of ([\d.]+) GiB of which ([\d.]+) ([MG])iB is free"
-
-
-def allocation(case: Case) -> tuple[Decimal, Decimal, Decimal]:
-    """Return GiB asked for, in total and free, of torch's message."""
-    match = re.search(SIZE, case.log)
-    assert match is not None
-    tried, total, free = Decimal(match[1]), Decimal(match[3]), Decimal(match[4])
-    return tried / (1024 if match[2] == "M" else 1), total, free / (1024 if match[5] == "M" else 1)
-
-
-def fits(case: Case, tried: Decimal, free: Decimal, then: str = READY, fatal: str = FATAL) -> Block:
-    """Return the log without the failed allocation, if there is room for it."""
-    assert tried <= free, "it would fail again"
-    return case.without(fatal, then)
-
-
-def lower(case: Case, share: Decimal) -> tuple[str, Decimal]:
-    """Return the utilization that returns what is missing, and the GiB that are free then."""
-    tried, total, free = allocation(case)
-    fewer = down((share * total - (tried - free)) / total)
-    return fewer, free + (share - Decimal(fewer)) * total
-
-
-def missing(case: Case) -> str:
-    tried, _, free = allocation(case)
-    return f"{tried - free:.2f}"
 
 
 @remedy("VL901")
 def too_little_free(case: Case) -> Iterator[Block]:
+    if "Externally held" in case.log:
+        held, total, share = case.read(r"\(([\d.]+)/([\d.]+) GiB\) exceed .*?\(([\d.]+),")
+        enough = Decimal(down(held / total)) + Decimal("0.01")
+        case.told(r"above ([\d.]+): the KV cache", enough)
+        assert share * total < held < enough * total
+        yield case.without(FATAL, MEMORY.format(f"{enough * total - held:.2f}") + READY)
+        return
+    if "on kv cache allocation" in case.log:
+        free, asked = case.read(r"\(([\d.]+)/[\d.]+ GiB\) on kv cache .*requested memory for kv \(([\d.]+) GiB")
+        case.told(r"at most ([\d.]+) GiB .* or free ([\d.]+) GiB", free, asked - free)
+        for given, left in ((free, free), (asked, free + (asked - free))):
+            assert given <= left
+            yield case.without(FATAL, MEMORY.format(given) + READY)
+        return
     free, total, share = case.read(r"\(([\d.]+)/([\d.]+) GiB\) on startup is less than .*?\(([\d.]+),")
     fewer = down(free / total)
     case.told(r"who holds ([\d.]+) GiB", total - free)
@@ -62,6 +49,15 @@ def too_little_free(case: Case) -> Iterator[Block]:
 @remedy("VL902")
 def nothing_left(case: Case) -> Iterator[Block]:
     lacking, weights = -case.read(r"memory: (-[\d.]+) GiB"), case.read(r"took ([\d.]+) GiB")
+    if "gpu_memory_utilization" in case.log.splitlines()[0]:
+        share, total = case.read(r"utilization': ([\d.]+)"), Decimal("23.99")
+        more = Decimal(down(share + lacking / total)) + Decimal("0.01")
+        case.told(r"more than ([\d.]+) GiB: above --gpu-memory-utilization ([\d.]+)", lacking, more)
+        left = (more - share) * total - lacking
+        assert left > 0
+        block = case.again((f"utilization': {share}", f"utilization': {more}"))
+        yield Case(block, case.finding).without(FATAL + "|Available KV", MEMORY.format(f"{left:.2f}") + READY)
+        return
     case.told(r"([\d.]+) GiB are missing .*--tensor-parallel-size (\d+)", lacking, 2)
     left = weights / 2 - lacking
     assert left > 0
@@ -92,91 +88,6 @@ def one_request(case: Case) -> Iterator[Block]:
     yield case.without(FATAL, MEMORY.format(available + needed - available) + READY)
 
 
-@remedy("VL904")
-def loading(case: Case) -> Iterator[Block]:
-    tried, _, free = allocation(case)
-    held = case.read(r"this process has ([\d.]+) GiB")
-    case.told(r"at least ([\d.]+) GiB more .*--tensor-parallel-size (\d+)", missing(case), 2)
-    block = Case(case.again((r"tensor_parallel_size=1", "tensor_parallel_size=2")), case.finding)
-    half = (held + tried) / 2
-    yield fits(block, tried, free + held - half, LOADED.format(f"{half:.4f}") + MEMORY.format("21.36") + READY)
-
-
-@remedy("VL905")
-def profiling(case: Case) -> Iterator[Block]:
-    tried, _, free = allocation(case)
-    batch = int(case.read(r"max_num_batched_tokens=(\d+)"))
-    case.told(r"([\d.]+) GiB are missing at least: --max-num-batched-tokens (\d+)", missing(case), batch // 2)
-    block = Case(case.again((f"tokens={batch}", f"tokens={batch // 2}")), case.finding)
-    yield fits(
-        block, tried / 2, free, MEMORY.format(f"{free - tried / 2:.2f}") + READY
-    )  # activations follow the tokens
-
-
-@remedy("VL906")
-def allocating(case: Case) -> Iterator[Block]:
-    fewer, free = lower(case, Decimal("0.9"))  # 0.11's default
-    case.told(r"--gpu-memory-utilization ([\d.]+) gives back the missing ([\d.]+) GiB", fewer, missing(case))
-    args = (
-        f"INFO 03-01 09:59:59 [api_server.py:1] non-default args: {{'model': 'm', 'gpu_memory_utilization': {fewer}}}\n"
-    )
-    yield fits(Case(case.with_log(args + case.log), case.finding), allocation(case)[0], free)
-
-
-@remedy("VL907")
-def capturing(case: Case) -> Iterator[Block]:
-    share = case.read(r"'gpu_memory_utilization': ([\d.]+)")
-    fewer, free = lower(case, share)
-    tried, total, left = allocation(case)
-    case.told(r"--gpu-memory-utilization ([\d.]+) leaves the ([\d.]+) GiB that were missing", fewer, missing(case))
-    for other, room in ((Decimal(fewer), free), (Decimal("0.80"), left + (share - Decimal("0.80")) * total)):
-        yield fits(Case(case.again((f"utilization': {share}", f"utilization': {other}")), case.finding), tried, room)
-    eager = case.again((r"max_seq_len=4096", "max_seq_len=4096, enforce_eager=True"))  # captures nothing
-    yield Case(eager, case.finding).without(FATAL, READY)
-
-
-@remedy("VL908")
-def warming_up(case: Case) -> Iterator[Block]:
-    tried, _, left = allocation(case)
-    requests = int(case.read(r"with (\d+) dummy requests"))
-    case.told(r"--max-num-seqs (\d+) halves what (\d+) requests need", requests // 2, requests)
-    fewer, free = lower(case, Decimal("0.9"))
-    case.told(r"--gpu-memory-utilization ([\d.]+) leaves the ([\d.]+) GiB", fewer, missing(case))
-    args = "INFO 03-01 09:59:59 [api_server.py:1] non-default args: {{'model': 'm', '{}': {}}}\n"
-    for option, size, room in (("max_num_seqs", tried / 2, left), ("gpu_memory_utilization", tried, free)):
-        log = args.format(option, case.finding.fix[option]) + case.log
-        yield fits(Case(case.with_log(log), case.finding), size, room)
-
-
-@remedy("VL909")
-def survived(case: Case) -> Iterator[Block]:
-    tried, _, free = allocation(case)
-    case.told(r"leave ([\d.]+) GiB more free", f"{tried:.2f}")
-    yield fits(case, tried, free + tried, "", "Skipping a tactic")
-
-
-@remedy("VL910")
-def serving(case: Case) -> Iterator[Block]:
-    share = case.read(r"'gpu_memory_utilization': ([\d.]+)")
-    fewer, free = lower(case, share)
-    case.told(r"--gpu-memory-utilization ([\d.]+) returns the ([\d.]+) GiB", fewer, missing(case))
-    block = Case(case.again((f"utilization': {share}", f"utilization': {fewer}")), case.finding)
-    yield fits(block, allocation(case)[0], free, "")
-
-
-@remedy("VL911")
-def host(case: Case) -> Iterator[Block]:
-    weights = case.read(r"(?:took|Checkpoint size:) ([\d.]+) GiB")
-    needed = int(weights * 2**30 / 10**9) + 1 + 8 + 4  # weights, graph capture and the system, GB
-    case.told(r"([\d.]+) GiB of weights \+ (\d) GB for graph capture", f"{weights:.2f}", 8)
-    case.told(r"(\d) GB for the system are (\d+) GB", 4, needed)
-    given = max(needed, 32)
-    case.told(r"at least (\d+) GB", given)
-    assert given * 10**9 >= weights * 2**30 + 12 * 10**9, "loading, capture and the system find room"
-    then = READY if "Killed" in case.log else LOADED.format(weights) + MEMORY.format("5.36") + READY
-    yield case.without("Killed|bad_alloc", then)
-
-
 @remedy("VL912")
 def died(case: Case) -> Iterator[Block]:
     time, line = re.search(r"ERROR (03-01 [\d:]+)", case.log), case.line_of("died unexpectedly")
@@ -191,6 +102,11 @@ def died(case: Case) -> Iterator[Block]:
 
 @remedy("VL913")
 def not_heard(case: Case) -> Iterator[Block]:
+    if "clients joined" in case.log:
+        joined, ranks = case.read(r"(\d)/(\d) clients")
+        case.told(r"missing \((\d) of (\d)\).*up to line (\d)'s time", ranks - joined, ranks, 2)
+        yield case.without(FATAL, MEMORY.format("5.36") + READY)  # the one that was missing is there: all join
+        return
     line, waited = case.line_of("Watchdog"), case.read(r"ran for (\d+) milliseconds")
     case.told(r"missing among (\d+)", case.read(r"tensor_parallel_size=(\d+)"))
     case.told(r"from (\d+) min before line (\d+) on", int(waited) // 60000, line)
@@ -233,6 +149,20 @@ def other_reason(case: Case) -> Iterator[Block]:
 
 @remedy("VL917")
 def refused(case: Case) -> Iterator[Block]:
+    banner = BANNER.replace("v0.11.0", "v0.8.5")
+    if "max_num_batched_tokens" in case.log:
+        tokens, length = case.read(r"tokens \((\d+)\) is smaller than max_model_len \((\d+)\)")
+        case.told(r"--max-num-batched-tokens (\d+), or --max-model-len (\d+)", length, tokens)
+        args = "INFO 03-01 10:00:01 [api_server.py:1] non-default args: {{'model': 'm', '{}': {}}}\n"
+        for option, value, longest in (("max_num_batched_tokens", length, length), ("max_model_len", tokens, tokens)):
+            started = args.format(option, value) + banner.replace("4096", str(longest)) + MEMORY.format("5.36") + READY
+            yield case.without("^ValueError", started)
+        return
+    if "must be less than 1.0" in case.log:
+        case.told(r"--gpu-memory-utilization ([\d.]+), the default", "0.9")
+        args = "INFO 03-01 10:00:01 [api_server.py:1] non-default args: {'model': 'm', 'gpu_memory_utilization': 0.9}\n"
+        yield case.without("^ValueError", args + banner + MEMORY.format("5.36") + READY)
+        return
     longest = case.read(r"max_position_embeddings=(\d+)")
     case.told(r"--max-model-len (\d+)", longest)
     banner = (

@@ -82,6 +82,11 @@ def no_chunked_prefill(case: Case) -> Iterator[Block]:
 
 @remedy("VL607")
 def older_engine(case: Case) -> Iterator[Block]:
+    if "attention_backend" in case.log:
+        case.told(r"why line (\d+) says so, or state --attention-backend (\w+)", case.line_of("Using"), "FLASH_ATTN")
+        yield case.again((r"'attention_backend': 'FLASHINFER'", "'attention_backend': 'FLASH_ATTN'"))
+        yield case.again((r"Using FLASH_ATTN", "Using FLASHINFER"))  # what kept it from being taken is put right
+        return
     length = int(case.read(r"max_seq_len=(\d+)"))
     case.told(r"profiles ([\d,]+) tokens of at most (\d+) requests", max(length, 2048), 256)
     newer = (r"\[llm_engine.py:240\] Initializing a V0", "[core.py:58] Initializing a V1")
@@ -96,6 +101,12 @@ def no_graphs(case: Case) -> Iterator[Block]:
 
 @remedy("VL611")
 def default_limit(case: Case) -> Iterator[Block]:
+    if "exceeds max_num_seqs" in case.log:
+        reachable = case.read(r"max_model_len \((\d+)\)")
+        case.told(r"--max-num-batched-tokens (\d+)", reachable)
+        stated = asking(case, max_num_batched_tokens=int(reachable))
+        yield Case(stated, case.finding).without("exceeds max_num_seqs")  # it is equal now
+        return
     _, requests = concurrency(case)
     case.told(r"--max-num-seqs (\d+)", int(requests))
     yield asking(case, max_num_seqs=int(case.finding.fix["max_num_seqs"]))

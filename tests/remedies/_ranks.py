@@ -147,5 +147,12 @@ def below_the_ceiling(case: Case) -> Iterator[Block]:
         float(re.findall(rf"{name}\S+ ([\d.]+)$", page, re.M)[0]) for name in ("requests_running", "usage_perc")
     )
     tokens = int(usage * size(case) / running)
+    if "--max-num-batched-tokens" in case.finding.remedy:
+        waiting = int(float(re.findall(r"requests_waiting\S+ ([\d.]+)$", page, re.M)[0]))
+        case.told(r"(\d+) running requests hold ([\d,]+) tokens each", int(running), tokens)
+        # Prompts are computed in one turn: those that waited run, and take as much as the others.
+        more = page.replace(f" {running}", f" {running + waiting}").replace(f" {float(waiting)}", " 0.0")
+        yield beside(case.block, "metrics", more.replace(f" {usage}", f" {usage * (running + waiting) / running}"))
+        return
     case.told(r"--context (\d+): about (\d+) such requests", tokens, f"{running / usage:.0f}")
     yield case.stating(context=tokens)

@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 import vlogcheck.checks
-from tests.remedies import _concurrency, _device, _failures, _kv, _log, _options, _ranks, _weights  # noqa: F401  (they register)
+from tests.remedies import (  # noqa: F401  (they register)
+    _concurrency,
+    _device,
+    _failures,
+    _graphs,
+    _kv,
+    _log,
+    _options,
+    _out_of_memory,
+    _ranks,
+    _weights,
+)
 from tests.remedies._case import REMEDIES, Case
 from tests.test_kinds import CHECKED
 from tests.test_kinds import run as reported
