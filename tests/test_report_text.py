@@ -51,7 +51,7 @@ def last_line(report: Report) -> str:
             {"concurrency": 32, "context": 2048},
             r"^pass: 32 requests of 2,048 tokens fit at once, the ceiling is 32\.00",
         ),
-        ({"tokens": 65536}, r"^pass: the KV cache holds 65,536 of 65,536 expected tokens"),
+        ({"tokens": 65536}, r"^pass: the KV cache holds 65,536 tokens, 65,536 were expected"),
         ({}, r"^pass: nothing was expected, and no check fails"),
     ],
 )
@@ -67,6 +67,13 @@ def test_a_pass_claims_nothing_that_no_check_looked_at() -> None:
     report = vlogcheck.check(text.encode(), vlogcheck.Expectation(concurrency=16), ignore=["VL4"])
     assert report.ok
     assert "fit" not in report.summary
+
+
+def test_a_pass_says_what_it_could_not_judge() -> None:
+    report = vlogcheck.check(str(SMALL), vlogcheck.Expectation(kv_bytes_per_token="64KiB"))
+    assert "the KV cache bytes per token could not be judged: the log prints no memory" in report.summary
+    report = vlogcheck.check(str(SMALL), vlogcheck.Expectation(weights="15.42GiB"))
+    assert report.summary == "the weights per rank are as expected"
 
 
 def test_a_server_that_is_gone_decides_before_its_capacity() -> None:

@@ -14,12 +14,9 @@ __all__ = ["decisive", "summary"]
 
 def summary(report: Report) -> str:
     """Return the finding that fails, why nothing is decided, or what was kept of the expectation."""
-    verdict, failing = report.verdict, report.failing
-    if verdict == "fail":
-        worst = min(
-            failing, key=lambda finding: not finding.code.startswith("VL9")
-        )  # a server that is gone comes first
-        others = dict.fromkeys(finding.code for finding in failing if finding.code != worst.code)
+    verdict, worst = report.verdict, decisive(report)
+    if verdict == "fail" and worst is not None:
+        others = dict.fromkeys(finding.code for finding in report.failing if finding.code != worst.code)
         return f"{worst.code} {worst.message}" + (f"; also {', '.join(others)}" if others else "")
     if verdict == "inconclusive":
         return report.inconclusive or ""
@@ -53,21 +50,27 @@ def _kept(report: Report) -> list[str]:
     ceilings = [ceiling for context in contexts if (ceiling := _ceiling(context)) is not None]
     if expected.concurrency is not None and len(ceilings) == len(contexts):
         least = min(ceilings, key=lambda ceiling: ceiling.lo)
-        if least.hi >= expected.concurrency:
+        if least.lo >= expected.concurrency:
             said.append(
                 f"{expected.concurrency:,g} requests of {least.context:,} tokens fit at once, the ceiling is {least.text}"
             )
     engines = [engine for context in contexts for engine in context.observation.engines]
     tokens = [held.lo for engine in engines if (held := engine.ledger["tokens"].interval) is not None]
     if expected.tokens is not None and tokens and min(tokens) >= expected.tokens:
-        said.append(f"the KV cache holds {min(tokens):,} of {expected.tokens:,} expected tokens")
-    left_out = {item.code for item in report.skipped} | {finding.code for finding in report.findings}
+        said.append(f"the KV cache holds {min(tokens):,} tokens, {expected.tokens:,} were expected")
+    reasons = {item.code: item.reason for item in report.skipped}
+    found = {finding.code for finding in report.findings}
+    open_ends = []
     for name, code, what in _JUDGED_BY:
-        if expected.size(name) is not None and code in report.made and code not in left_out:
+        if expected.size(name) is None or code not in report.made:
+            continue
+        if code in reasons:
+            open_ends.append(f"the {what} could not be judged: {reasons[code]}")
+        elif code not in found:
             said.append(f"the {what} are as expected")
     if expected.stated and not said:
         said.append("none of the checks that were made fails")
-    return said
+    return said + open_ends
 
 
 def _ceiling(context: Context) -> ConcurrencyCeiling | None:
