@@ -38,7 +38,10 @@ class LogLine(NamedTuple):
 
 
 # Escape sequences of colours that were made visible, or lost their escape character in copying.
-_VISIBLE = pattern(r"(?:\^\[|ESC|\u241b|(?<!\\)\\(?:x1[bB]|u001[bB]|033|e)|\x1b)?\[(?:\d{1,3}(?:;\d{1,3}){0,6})?m")
+_VISIBLE = pattern(
+    r"(?:\^\[|ESC|\u241b|(?<!\\)\\(?:x1[bB]|u001[bB]|033|e)|\x1b)\[(?:\d{1,3}(?:;\d{1,3}){0,6})?m"
+    r"|\[\d{1,3}(?:;\d{1,3}){0,6}m"  # not `[m`, which a file's name may follow
+)
 _FRAMES = ("\u2502", "\u2503", "\u2551", "|")
 _RESETS = ("[0m", "[m", "[0;0m")
 _ENTITY = pattern(r"&(?:#\d{2,5}|#x[0-9a-fA-F]{2,4}|quot|apos|gt|lt|amp|nbsp);")
