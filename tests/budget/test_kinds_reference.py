@@ -161,6 +161,24 @@ def test_context_parallelism_does_not_go_with_a_window() -> None:
     assert found.error.kind == "not_supported"
 
 
+@pytest.mark.parametrize(
+    ("words", "release", "refused"),
+    [
+        ("--block-size 8", "0.32.0", True),
+        ("--block-size 48", "0.32.0", False),
+        ("--kv-cache-dtype fp8_e5m2", "0.22.1", True),
+        ("--kv-cache-dtype fp8_e4m3", "0.22.1", False),
+    ],
+)
+def test_blocks_and_cache_types_no_backend_takes(words: str, release: str, refused: bool) -> None:
+    config = {
+        **_DECODER, "architectures": ["LlamaForCausalLM"], "model_type": "llama",
+        "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+    }  # fmt: skip
+    options = parse_serve_flags(shlex.split(f"--max-model-len 8192 {words}"))
+    assert (plan(load_model_config(config), options, release=release, available=GIB).error is not None) == refused
+
+
 def test_layers_that_follow_another_index_keep_none() -> None:
     specs = {(s.spec.page_size_bytes, s.count) for s in _planned(_HY_V4, "--max-model-len 4096", GIB).specs}
     assert specs == {(64 * 132, 10), (64 * 1152, 34)}
@@ -190,6 +208,16 @@ def test_the_state_type_of_delta_nets_is_followed_from_0_17(release: str, page: 
     options = parse_serve_flags(["--max-model-len", "32768", "--mamba-ssm-cache-dtype", "float32"])
     found = plan(load_model_config(_QWEN3_NEXT), options, release=release, available=GIB)
     assert {spec.spec.page_size_bytes for spec in found.specs} == {page}
+
+
+@pytest.mark.parametrize(("release", "state"), [("0.16.0", 2), ("0.20.0", 4)])
+def test_nemotron_h_that_names_no_state_type_keeps_16_bit_until_0_19(release: str, state: int) -> None:
+    config = {key: value for key, value in _NEMOTRON_H.items() if key != "mamba_ssm_cache_dtype"}
+    found = plan(
+        load_model_config(config), parse_serve_flags(["--max-model-len", "4096"]), release=release, available=GIB
+    )
+    states = {spec.spec.content_bytes for spec in found.specs if spec.spec.kind == "MambaSpec"}
+    assert states == {3 * (128 * 64 + 2 * 8 * 128) * 2 + 128 * 64 * 128 * state}
 
 
 def test_unequal_pages_are_not_cut_to_the_stage_before_0_17() -> None:

@@ -75,6 +75,42 @@ STEP3P5 = {
     "moe_num_experts": 8, "moe_intermediate_size": 1280, "share_expert_dim": 1280, "moe_layers_enum": "3,4,5",
     "use_head_wise_attn_gate": True, "num_nextn_predict_layers": 3,
 }  # fmt: skip
+LOOP_CODER = {
+    **_BASE, "architectures": ["IQuestLoopCoderForCausalLM"], "model_type": "iquestloopcoder", "hidden_size": 2048,
+    "intermediate_size": 4096, "num_hidden_layers": 6, "num_attention_heads": 16, "num_key_value_heads": 4,
+    "head_dim": 128, "vocab_size": 76800, "max_position_embeddings": 131072, "loop_num": 2, "loop_window_size": 64,
+}  # fmt: skip
+MINICPM = {
+    **_BASE, "architectures": ["MiniCPMForCausalLM"], "model_type": "minicpm", "hidden_size": 2304,
+    "intermediate_size": 5760, "num_hidden_layers": 4, "num_attention_heads": 36, "num_key_value_heads": 36,
+    "vocab_size": 122753, "max_position_embeddings": 4096, "tie_word_embeddings": True,
+}  # fmt: skip
+_ATTENDS = {
+    "attention": {"n_heads_in_group": 8, "no_op": False, "replace_with_linear": False},
+    "ffn": {"ffn_mult": 2.625, "no_op": False, "replace_with_linear": False},
+}  # fmt: skip
+_SKIPS = {
+    "attention": {"n_heads_in_group": None, "no_op": True, "replace_with_linear": False},
+    "ffn": {"ffn_mult": 1.3125, "no_op": False, "replace_with_linear": False},
+}  # fmt: skip
+NAS = {
+    **_BASE, "architectures": ["DeciLMForCausalLM"], "model_type": "nemotron-nas", "hidden_size": 8192,
+    "num_hidden_layers": 8, "num_attention_heads": 64, "num_key_value_heads": 8, "vocab_size": 128256,
+    "max_position_embeddings": 131072, "block_configs": [_ATTENDS] * 5 + [_SKIPS] * 3,
+}  # fmt: skip
+ORION = {
+    **_BASE, "architectures": ["OrionForCausalLM"], "model_type": "orion", "hidden_size": 5120,
+    "intermediate_size": 15360, "num_hidden_layers": 2, "num_attention_heads": 40, "num_key_value_heads": 40,
+    "vocab_size": 84608, "max_position_embeddings": 4096,
+}  # fmt: skip
+RING = {
+    **_BASE, **_LATENT, "architectures": ["BailingMoeV2_5ForCausalLM"], "model_type": "bailing_hybrid",
+    "hidden_size": 2048, "intermediate_size": 5120, "num_hidden_layers": 10, "num_attention_heads": 16,
+    "num_key_value_heads": 4, "head_dim": 128, "q_lora_rank": None, "vocab_size": 157184, "layer_group_size": 5,
+    "max_position_embeddings": 131072, "num_experts": 8, "num_shared_experts": 1, "moe_intermediate_size": 512,
+    "moe_shared_expert_intermediate_size": 512, "first_k_dense_replace": 1, "moe_router_enable_expert_bias": True,
+    "use_qk_norm": True,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -84,6 +120,11 @@ STEP3P5 = {
         (DBRX, 2, 1, [11010723840]),
         (GEMMA3N, 2, 1, [4488494272]),
         (HUNYUAN, 2, 1, [2052139008]),
+        (LOOP_CODER, 1, 1, [1057042624]),
+        (MINICPM, 1, 2, [810146304, 810146304]),
+        (NAS, 2, 1, [5146640384]),
+        (ORION, 2, 1, [1548062720]),
+        (RING, 2, 1, [1128442144]),
         (LONGCAT, 4, 1, [2834673856]),
         (LONGCAT, 1, 2, [5355782240, 5355794528]),
         (MIMO_V2, 2, 1, [4021658176]),
@@ -152,3 +193,31 @@ def test_formats_of_other_exporters(quantisation: dict[str, Any], per_weight: fl
     linear = found.by_part["attention"] + found.by_part["mlp"]
     assert linear == pytest.approx(weights * per_weight, rel=0.002)
     assert found.tolerance == 0.05
+
+
+def test_index_keys_were_quantised_like_the_rest_until_0_19() -> None:
+    config = {
+        **_BASE, **_LATENT, "architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32",
+        "hidden_size": 1024, "intermediate_size": 2048, "num_hidden_layers": 1, "num_attention_heads": 16,
+        "num_key_value_heads": 16, "vocab_size": 1024, "max_position_embeddings": 4096, "index_topk": 2048,
+        "index_n_heads": 64, "index_head_dim": 128,
+        "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+    }  # fmt: skip
+    model = load_model_config(config)
+    biased, split, merged = (
+        estimate_weights(model, ServeOptions(), release)[0].param_bytes for release in ("0.13.0", "0.19.1", "0.20.0")
+    )
+    assert merged - split == 1024 * 128 - 8 * 4  # a second byte each, no scales
+    assert biased - split == 64 * 2
+
+
+@pytest.mark.parametrize(("release", "width"), [("0.16.0", 4), ("0.17.0", 2)])
+def test_the_router_of_nemotron_h_was_in_full_precision_until_0_16(release: str, width: int) -> None:
+    config = {
+        **_BASE, "architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h", "hidden_size": 1024,
+        "intermediate_size": 512, "num_hidden_layers": 1, "hybrid_override_pattern": "E", "num_attention_heads": 8,
+        "num_key_value_heads": 2, "vocab_size": 1024, "max_position_embeddings": 4096, "n_routed_experts": 16,
+        "moe_intermediate_size": 512, "n_shared_experts": 1, "moe_shared_expert_intermediate_size": 512,
+    }  # fmt: skip
+    found = estimate_weights(load_model_config(config), ServeOptions(), release)[0]
+    assert found.by_part["router"] == 16 * 1024 * width + 16 * 4  # and the correction per expert

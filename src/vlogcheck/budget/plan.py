@@ -154,7 +154,7 @@ def plan(
     notes = list(settings.assumptions)
     if _traits.is_encoder_only(model):
         return KVPlan(1, max_model_len=settings.max_model_len, assumptions=tuple(notes), settings=settings)
-    refusal = _split_refusal(model, settings) or _context_refusal(model, settings)
+    refusal = _split_refusal(model, settings) or _context_refusal(model, settings) or _cache_refusal(model, settings)
     if refusal is not None:
         return KVPlan(max_model_len=settings.max_model_len, error=refusal, assumptions=tuple(notes), settings=settings)
     if settings.max_model_len > model.default_max_model_len(found):
@@ -214,6 +214,16 @@ def _split_refusal(model: ModelConfig, settings: Settings) -> PlanError | None:
     total = 1 if settings.use_mla else model.num_kv_heads
     if max(total, ranks) % min(total, ranks):
         return not_supported(f"{total} KV heads can neither be split nor replicated over {ranks} ranks.")
+    return None
+
+
+def _cache_refusal(model: ModelConfig, settings: Settings) -> PlanError | None:
+    """Return vLLM's refusal of a block size no CUDA backend takes, or of a cache type an fp8 checkpoint excludes."""
+    size, release = settings.options.block_size, settings.release
+    if size is not None and size % 16 and release.since("0.18.1") and not settings.device.is_cpu:
+        return not_supported(f"No attention backend takes blocks of {size} tokens: a multiple of 16 is needed.")
+    if settings.options.kv_cache_dtype == "fp8_e5m2" and model.quantization_method == "fp8":
+        return not_supported("fp8_e5m2 kv-cache is not supported with fp8 checkpoints.")
     return None
 
 

@@ -80,10 +80,15 @@ def _state_type(model: ModelConfig, settings: Settings) -> str:
     chosen = settings.options.mamba_ssm_cache_dtype
     kind = model.text_model_type
     if chosen == "auto" and kind == "nemotron_h" and settings.release.since("0.13.0"):
-        chosen = model.values.text("mamba_ssm_cache_dtype") or "float32"
+        chosen = model.values.text("mamba_ssm_cache_dtype") or _nemotron_state(settings)
     elif chosen == "auto" and kind.startswith("qwen3_5"):
         chosen = model.values.text("mamba_ssm_dtype") or "auto"
     return _conv_type(settings) if chosen == "auto" else _element(chosen)
+
+
+def _nemotron_state(settings: Settings) -> str:
+    """Return the state type of Nemotron-H checkpoints that name none."""
+    return "float32" if settings.release.since("0.20.0") else "float16"
 
 
 def _element(name: str) -> str:

@@ -124,5 +124,9 @@ def _indexer(build: Builder, model: ModelConfig, layer: int) -> None:
     heads, width = values.need("index_n_heads"), values.need("index_head_dim")
     rank_q = model.q_lora_rank or model.hidden_size
     build.linear("attention", "self_attn.indexer.wq_b", rank_q, [heads * width])
-    build.plain("attention", model.hidden_size, width + heads)
+    if build.release.since("0.20.0"):
+        build.plain("attention", model.hidden_size, width + heads)
+    else:  # two layers, the keys' quantised like the rest
+        build.linear("attention", "self_attn.indexer.wk", model.hidden_size, [width])
+        build.plain("attention", model.hidden_size, heads, bias=build.release.before("0.14.0"))
     build.norm(width, "layer", item=4)

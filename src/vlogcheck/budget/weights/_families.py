@@ -17,8 +17,9 @@ from vlogcheck.budget.weights._hybrids import (
     jamba_layer,
     nemotron_h_layer,
 )
-from vlogcheck.budget.weights._linear import kimi_linear_layer, lfm2_layer, qwen_gdn_layer
+from vlogcheck.budget.weights._linear import bailing_hybrid_layer, kimi_linear_layer, lfm2_layer, qwen_gdn_layer
 from vlogcheck.budget.weights._mamba import mamba1_layer, mamba2_layer, zamba2_layer
+from vlogcheck.budget.weights._nas import nas_layer
 from vlogcheck.budget.weights._own_sparse import (
     afmoe_layer,
     dbrx_layer,
@@ -29,7 +30,7 @@ from vlogcheck.budget.weights._own_sparse import (
     step3_layer,
     step3p5_layer,
 )
-from vlogcheck.budget.weights._special import gemma4_layer, llama4_layer
+from vlogcheck.budget.weights._special import gemma4_layer, llama4_layer, loop_coder_layer
 from vlogcheck.budget.weights._tower import Tower, add_tower
 from vlogcheck.budget.weights._traits import Traits, through_transformers
 from vlogcheck.budget.weights._traits_classic import CLASSIC
@@ -48,14 +49,17 @@ TRAITS = {**DENSE, **CLASSIC, **SPARSE, **STATE}
 #: Architectures whose layers are not one attention and one feed-forward part.
 LAYERS: dict[str, LayerBuilder] = {
     "AfmoeForCausalLM": afmoe_layer,
+    "BailingMoeV2_5ForCausalLM": bailing_hybrid_layer,
     "BambaForCausalLM": bamba_layer,
     "DbrxForCausalLM": dbrx_layer,
+    "DeciLMForCausalLM": nas_layer,
     "FalconH1ForCausalLM": falcon_h1_layer,
     "FalconMambaForCausalLM": mamba1_layer,
     "Gemma3nForCausalLM": gemma3n_layer,
     "Gemma4ForCausalLM": gemma4_layer,
     "GraniteMoeHybridForCausalLM": granite_hybrid_layer,
     "HunYuanMoEV1ForCausalLM": hunyuan_moe_layer,
+    "IQuestLoopCoderForCausalLM": loop_coder_layer,
     "JambaForCausalLM": jamba_layer,
     "KimiLinearForCausalLM": kimi_linear_layer,
     "Lfm2ForCausalLM": lfm2_layer,

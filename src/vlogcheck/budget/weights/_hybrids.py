@@ -156,6 +156,8 @@ def _nemotron_moe(build: Builder, model: ModelConfig, traits: Traits) -> None:
         raise ModelConfigError("config lacks 'n_routed_experts'")
     small = model.values.integer("moe_latent_size")
     shared = model.num_shared_experts * (model.values.integer("moe_shared_expert_intermediate_size") or sizes.inner)
+    if build.release.since("0.11.1") and build.release.before("0.17.0"):
+        traits = replace(traits, router_item=4)
     moe(build, model, traits, replace(sizes, shared=shared), name="mixer", order=("router", "shared"))
     if small is not None:
         for name, n_in, n_out in (

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vlogcheck.budget.weights._build import Builder
     from vlogcheck.budget.weights._traits import Traits
 
-__all__ = ["kimi_linear_layer", "lfm2_layer", "qwen_gdn_layer"]
+__all__ = ["bailing_hybrid_layer", "kimi_linear_layer", "lfm2_layer", "qwen_gdn_layer"]
 
 
 def qwen_gdn_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
@@ -97,3 +97,28 @@ def _lfm2_width(model: ModelConfig) -> int:
         multiple = values.integer("block_multiple_of", minimum=1) or 256
         inner = -(-inner // multiple) * multiple
     return inner
+
+
+def bailing_hybrid_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
+    """Ring-2.5: lightning attention with a gate and a grouped norm, every few layers latent attention; mixtures."""
+    values = model.values
+    every = values.integer("layer_group_size")
+    every = 1 if every is None else every
+    if every > 0 and (index + 1) % every:
+        heads, head = model.num_attention_heads, model.head_dim
+        gqa(build, model, traits, index, kv_heads=heads)
+        build.column("attention", "self_attn.g_proj", model.hidden_size, [heads * head])
+        build.norm(build.cut(heads * head, "lightning attention"))
+    else:
+        latent(build, model, replace(traits, qkv_bias=False, o_bias=False), index)
+    sizes = mixture(model)
+    if sizes is not None and is_sparse(model, index):
+        moe(build, model, traits, replace(sizes, shared=_bailing_shared(model, sizes.inner)))
+    else:
+        dense(build, model, traits, width(model, index))
+    two_norms(build, model, traits)
+
+
+def _bailing_shared(model: ModelConfig, inner: int) -> int:
+    stated = model.values.integer("moe_shared_expert_intermediate_size", minimum=1)
+    return (stated or inner) * model.num_shared_experts

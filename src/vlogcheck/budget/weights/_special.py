@@ -1,4 +1,4 @@
-"""Layers with an arrangement of their own: Llama 4, Gemma 4."""
+"""Layers with an arrangement of their own: Llama 4, Gemma 4, IQuest LoopCoder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vlogcheck.budget.weights._build import Builder
     from vlogcheck.budget.weights._traits import Traits
 
-__all__ = ["gemma4_layer", "llama4_layer"]
+__all__ = ["gemma4_layer", "llama4_layer", "loop_coder_layer"]
 
 
 def llama4_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
@@ -97,3 +97,13 @@ def _gemma4_attention(
     build.row("attention", "self_attn.o_proj", heads * head, model.hidden_size, bias=traits.o_bias)
     build.norm(head)
     build.attention_scales()
+
+
+def loop_coder_layer(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
+    """LoopCoder: a plain decoder layer and the gate between its rounds."""
+    heads = model.num_attention_heads
+    gqa(build, model, traits, index)
+    dense(build, model, traits, width(model, index))
+    for _ in range(2):
+        build.norm(model.hidden_size)
+    build.column("attention", "gate_proj", model.hidden_size // heads, [heads], bias=True)

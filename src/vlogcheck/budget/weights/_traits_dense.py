@@ -90,6 +90,14 @@ def _apertus(model: ModelConfig) -> Traits:
     return replace(_llama(model), qk_norm="head", gated=False, activation_scalars=2)
 
 
+def _everywhere(model: ModelConfig) -> Traits:
+    return Traits(embedding="all", final_everywhere=True, head_all=True)
+
+
+def _orion(model: ModelConfig) -> Traits:
+    return replace(_everywhere(model), norm="layer")
+
+
 def _arcee(model: ModelConfig) -> Traits:
     return replace(_llama(model), gated=False, transformers_since="0.32.0")
 
@@ -194,6 +202,7 @@ DENSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "Gemma3ForCausalLM": _gemma3,
     "Gemma3nForCausalLM": _gemma3n,
     "Gemma4ForCausalLM": _gemma4,
+    "DeciLMForCausalLM": _llama,
     "GemmaForCausalLM": _gemma,
     "Glm4ForCausalLM": _glm4,
     "GlmForCausalLM": _glm,
@@ -202,6 +211,7 @@ DENSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "HunYuanDenseV1ForCausalLM": _hunyuan,
     "HyperCLOVAXForCausalLM": _hyperclovax,
     "IQuestCoderForCausalLM": _llama,
+    "IQuestLoopCoderForCausalLM": _everywhere,
     "InternLM2ForCausalLM": _llama,
     "InternLM3ForCausalLM": _llama,
     "InternLMForCausalLM": _llama,
@@ -209,11 +219,13 @@ DENSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "LlamaForCausalLM": _llama,
     "MiMoForCausalLM": _qwen2,
     "MiniCPM3ForCausalLM": _minicpm3,
+    "MiniCPMForCausalLM": _everywhere,
     "Ministral3ForCausalLM": _llama,
     "MistralForCausalLM": _llama,
     "Olmo2ForCausalLM": _olmo2,
     "Olmo3ForCausalLM": _olmo2,
     "OlmoForCausalLM": _olmo,
+    "OrionForCausalLM": _orion,
     "Phi3ForCausalLM": _llama,
     "Qwen2ForCausalLM": _qwen2,
     "Qwen3ForCausalLM": _qwen3,
@@ -223,5 +235,6 @@ DENSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "SmolLM3ForCausalLM": _through_transformers,
     "SolarForCausalLM": _llama,
     "TeleChat2ForCausalLM": _llama,
+    "TeleChat3ForCausalLM": _llama,
     "XverseForCausalLM": _llama,
 }

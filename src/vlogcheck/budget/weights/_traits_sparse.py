@@ -39,7 +39,7 @@ def _flex_olmo(model: ModelConfig) -> Traits:
 def _dots1(model: ModelConfig) -> Traits:
     bias = model.values.flag("attention_bias")
     corrected = model.values.text("topk_method") == "noaux_tc"
-    return Traits(qkv_bias=bias, qk_norm="head", correction_item=4 if corrected else 0)
+    return Traits(qkv_bias=bias, qk_norm="head", correction_item=2 if corrected else 0)
 
 
 def _bailing(model: ModelConfig) -> Traits:
@@ -53,6 +53,11 @@ def _bailing(model: ModelConfig) -> Traits:
         router_item=4 if values.text("router_dtype") == "fp32" else None,
         correction_item=4 if values.flag("moe_router_enable_expert_bias") else 0,
     )
+
+
+def _bailing_hybrid(model: ModelConfig) -> Traits:
+    stated = model.values.text("router_dtype")
+    return replace(_bailing(model), router_item=4 if stated in {None, "fp32"} else None)
 
 
 def _glm4_moe(model: ModelConfig) -> Traits:
@@ -174,6 +179,7 @@ SPARSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "AfmoeForCausalLM": _afmoe,
     "BailingMoeForCausalLM": _bailing,
     "BailingMoeV2ForCausalLM": _bailing,
+    "BailingMoeV2_5ForCausalLM": _bailing_hybrid,
     "Cohere2MoeForCausalLM": _cohere2_moe,
     "DbrxForCausalLM": _dbrx,
     "DeepseekForCausalLM": _deepseek,

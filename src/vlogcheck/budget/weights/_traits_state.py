@@ -22,8 +22,8 @@ def _zamba2(model: ModelConfig) -> Traits:
     return Traits(head="never")
 
 
-def _hybrid(model: ModelConfig) -> Traits:
-    return Traits(embedding="all", final_everywhere=True)
+def _falcon_h1(model: ModelConfig) -> Traits:
+    return Traits(embedding="first")
 
 
 def _jamba(model: ModelConfig) -> Traits:
@@ -69,7 +69,7 @@ def _lfm2(model: ModelConfig) -> Traits:
 #: Architecture as vLLM's registry spells it -> the traits of its decoder.
 STATE: dict[str, Callable[[ModelConfig], Traits]] = {
     "BambaForCausalLM": _bamba,
-    "FalconH1ForCausalLM": _hybrid,
+    "FalconH1ForCausalLM": _falcon_h1,
     "FalconMambaForCausalLM": _mamba,
     "GraniteMoeHybridForCausalLM": _bamba,
     "JambaForCausalLM": _jamba,
