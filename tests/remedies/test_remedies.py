@@ -42,7 +42,9 @@ def found(code: str) -> tuple[tuple[Block, tuple[Finding, ...]], ...]:
 
 def flagged(item: Check) -> list[Case]:
     """Every finding of the check on its own page."""
-    return [Case(block, finding) for block, findings in found(item.code) for finding in findings]
+    cases = [Case(block, finding) for block, findings in found(item.code) for finding in findings]
+    assert cases, "nothing on its page is flagged"
+    return cases
 
 
 @cache
