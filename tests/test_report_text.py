@@ -226,3 +226,49 @@ def test_logs_that_are_none() -> None:
         vlogcheck.check([])
     with SMALL.open(encoding="utf-8") as text, pytest.raises(TypeError, match="mode 'rb'"):
         vlogcheck.check(text)  # type: ignore[arg-type]
+
+
+def many_ranks(pools: list[str]) -> str:
+    banner = BANNER.format(release="0.10.0").replace("tensor_parallel_size=1", f"tensor_parallel_size={len(pools)}")
+    lines = []
+    for number, pool in enumerate(pools):
+        tag = f"(Worker_TP{number} pid={500 + number})"
+        lines.append(
+            f"{tag} INFO 03-01 10:00:08 [gpu_model_runner.py:1] Model loading took 7.7000 GiB and 9.0 seconds\n"
+        )
+        lines.append(f"{tag} INFO 03-01 10:00:09 [gpu_worker.py:227] Available KV cache memory: {pool} GiB\n")
+    return render(vlogcheck.check((CUDA + banner + "".join(lines) + UNIFORM.partition("\n")[2]).encode()))
+
+
+@pytest.mark.parametrize(
+    ("pools", "names"),
+    [
+        (["4.37"] * 3, ["TP0", "TP1", "TP2"]),
+        (["4.37"] * 8, ["TP0–TP7"]),
+        (["4.37"] * 7 + ["3.10"], ["TP0–TP6", "TP7"]),
+        (["4.37"] * 3 + ["3.10"] + ["4.37"] * 4, ["TP0 and 6 more", "TP3"]),
+        ([f"{number}.00" for number in range(1, 13)], [f"TP{number}" for number in range(8)]),
+    ],
+)
+def test_of_many_ranks_those_alike_share_a_column(pools: list[str], names: list[str]) -> None:
+    text = many_ranks(pools)
+    bars = re.findall(r"^  (TP\d.*?) +\[", text, re.MULTILINE)
+    assert bars == names
+    assert ("… and 4 more ranks" in text) == (len(set(pools)) > 8)
+
+
+def test_engines_alike_are_shown_once() -> None:
+    banner = BANNER.format(release="0.10.0").replace("data_parallel_size=1", "data_parallel_size=4")
+    lines = []
+    for number in range(4):
+        tag = f"(EngineCore_{number} pid={700 + number}) "
+        pool = UNIFORM.partition("INFO:")[0]
+        pool = (
+            pool.replace("4.37", "3.10").replace("65,536", "46,080").replace("8.00x", "5.62x") if number == 3 else pool
+        )
+        lines += [tag + line for line in (banner + pool).splitlines(keepends=True)]
+    text = render(vlogcheck.check((CUDA + "".join(lines) + "INFO:     Application startup complete.\n").encode()))
+    assert "engines 0–2, each (lines of engine 0)" in text
+    assert "  engine 3\n" in text
+    assert text.count("maximum concurrency") == 2
+    assert "requests of 8,192 tokens at once on 4 engines" in text
