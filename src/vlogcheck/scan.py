@@ -6,13 +6,12 @@ that makes a line look like a memory figure. Everything else is counted, never d
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vlogcheck._anchors import METRICS, SUSPICIOUS, Find, scan_anchors, scanner
-from vlogcheck._lazy import pattern
 from vlogcheck._mended import Mender
+from vlogcheck._requests import REQUEST_MESSAGE, RequestLines
 from vlogcheck.lines import LogLine, Splitter
 from vlogcheck.recognise import Recogniser, looks_like_memory
 
@@ -42,14 +41,6 @@ _MANY = 100
 
 _HELD = 4096
 """Lines of a hard-wrapped log put together at a time."""
-
-_REQUEST = r"(?:Received request|Added request|Finished request|Aborted request|Generated response) "
-_REQUEST_MESSAGE = pattern(_REQUEST)
-_REQUEST_LINE = pattern(
-    rb"(?:INFO|DEBUG) (?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d \[?[\w./\-]+:\d+\] (?:Received|Added|Finished|Aborted) request "
-)
-"""The request log (entrypoints/logger.py; engine/async_llm_engine.py in V0): it quotes prompts, which may speak of anything."""
-_ANOTHER = re.compile(rb"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:\d{4}-)?\d\d-\d\d ")
 
 
 class Sink(Protocol):
@@ -86,6 +77,7 @@ class Parser:
         self._read_metrics: Callable[[bytes], Figures | None] | None = None
         self._recogniser = Recogniser()
         self._splitter = Splitter()
+        self._requests = RequestLines()
         self._mender = Mender(self._recogniser.recognise)
         self._width = wrapped_at
         self._find: Find | None = None if wrapped_at else scanner(scan_anchors(self._recogniser.texts))
@@ -183,14 +175,13 @@ class Parser:
             begin = data.rfind(b"\n", at, hit) + 1 or at
             stop = data.index(b"\n", hit)
             at = stop + 1
-            line = data[begin:stop]
-            figures = self._figures(line) if collecting and b"%" in line else None
-            if figures is None and _quotes_request(data, begin, hit, stop):
+            figures = self._figures(data[begin:stop]) if collecting and data.find(b"%", begin, stop) >= 0 else None
+            if figures is None and self._requests.hold(data, begin, hit, stop):
                 continue
             self.lines += _newlines(data, counted, begin) + 1
             counted = at
             if figures is None or self._collector is None or not self._collector.add_figures(self.lines, figures):
-                self._line(line)
+                self._line(data[begin:stop])
         self.lines += _newlines(data, counted, at)
         while self._after and at < end:
             at = self._next_line(data, at)
@@ -309,24 +300,10 @@ def _newlines(data: bytes, start: int, end: int) -> int:
     return len(piece) - len(piece.replace(b"\n", b""))
 
 
-def _quotes_request(data: bytes, begin: int, hit: int, stop: int) -> bool:
-    """Whether the line `data[begin:stop]`, whose first anchor is at `hit`, is nothing but a request that vLLM logged."""
-    request = _REQUEST_LINE.search(data, begin, min(stop, begin + 600))
-    if request is None or request.start() > hit:
-        return False
-    # No other process wrote its message into the line behind it: that would bring its own `[file:line] `.
-    at = data.find(b"]", request.end(), stop)  # one byte is looked for several times faster than two
-    while at >= 0:
-        if data.startswith(b" ", at + 1):
-            return _ANOTHER.search(data, request.end(), stop) is None
-        at = data.find(b"]", at + 1, stop)
-    return True
-
-
 def _worth_telling(message: str) -> bool:
     """Whether to report a message no template knows. Does not depend on which of the other anchors its line happens to hold."""
     suspicious = any(word in message for word in SUSPICIOUS) and looks_like_memory(message)
-    return suspicious and _REQUEST_MESSAGE.match(message) is None
+    return suspicious and REQUEST_MESSAGE.match(message) is None
 
 
 def parse_lines(lines: Iterable[str | bytes], **options: Any) -> Iterator[Record]:

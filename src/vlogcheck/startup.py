@@ -259,9 +259,10 @@ class Startup:
     def add_figures(self, line: int, figures: Figures) -> None:
         """Take a metrics line as mere figures: the same as `add` of its record."""
         self.counts["EngineStats"] = self.counts.get("EngineStats", 0) + 1
-        self.last_line = max(self.last_line, line)
-        sample = Sample(line, figures.time, figures.running, figures.waiting, figures.usage)
-        self.runtime.add_sample(sample, figures.preemptions, figures.engine, figures.summed)
+        if line > self.last_line:
+            self.last_line = line
+        _, time, running, waiting, usage, preemptions, engine, summed = figures
+        self.runtime.add_sample(Sample(line, time, running, waiting, usage), preemptions, engine, summed)
 
     def engine_of(self, record: Record) -> Engine:
         """Return the engine a record belongs to; the first one where nothing says which."""
