@@ -112,7 +112,9 @@ def test_a_program_and_a_person_are_told_the_same(item: Check) -> None:
                 assert re.search(rf"\b{value / 2**30:.2f} ?GiB|\b{value // 2**20}MiB", remedy), (name, value, remedy)
             else:
                 figure = f"{value:g}" if isinstance(value, float) else str(value)
-                assert figure in remedy, (name, value, remedy)
+                option = name if name.isupper() else "--" + name.replace("_", "-")
+                told = rf"{option}[ =]{re.escape(figure)}\b" if option in remedy else rf"\b{re.escape(figure)}\b"
+                assert re.search(told, remedy), (name, value, remedy)
 
 
 def same(one: Finding, other: Finding) -> bool:
