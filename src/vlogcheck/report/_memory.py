@@ -50,7 +50,7 @@ def memory(context: Context, engine: EngineLedger, paint: Paint, width: int | No
     for first, last in _blocks(widths[:-1], width):
         part = [0, *range(first, last)]
         some = [widths[i] for i in part]
-        if len(shown) > 1:
+        if len(ranks) > 1:
             out.append("  " + align([header[i] for i in part], some).rstrip())
         for row in table:
             lead = "  " + align([row[i] for i in part], some)
@@ -130,9 +130,14 @@ def _group_names(groups: list[list[RankLedger]], ranks: list[RankLedger]) -> lis
         name = named[id(first)]
         if len(group) > 1:
             together = position[id(last)] - position[id(first)] == len(group) - 1
-            name += f"–{named[id(last)]}" if together else f" and {len(group) - 1} more"
+            until = named[id(last)].removeprefix("rank ")
+            name = f"{_plural(name)}–{until}" if together else f"{name} and {len(group) - 1} more"
         out.append(name)
     return out
+
+
+def _plural(name: str) -> str:
+    return f"ranks {name.removeprefix('rank ')}" if name.startswith("rank ") else name
 
 
 def _names(ranks: list[RankLedger]) -> list[str]:
@@ -167,8 +172,8 @@ def _bars(ranks: list[RankLedger], names: list[str], paint: Paint, width: int | 
         parts = [part for part in _parts(rank.ledger) if part[2]]
         used = sum(size for _, _, size in parts)
         total = middle(rank.ledger, "total")
-        if not middle(rank.ledger, "kv_cache") or (len(parts) < 2 and not total):
-            continue
+        if not middle(rank.ledger, "kv_cache") or (parts[0][0] != "W" and not total):
+            continue  # without the weights it would be a bar of the pool alone
         scale = max(total, used)
         bar = "".join(mark * max(round(length * size / scale), 1) for mark, _, size in parts)
         out.append(

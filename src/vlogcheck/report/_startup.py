@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vlogcheck.report._capacity import capacity
-from vlogcheck.report._layout import Paint, rows
+from vlogcheck.report._layout import Paint, fold, rows
 from vlogcheck.report._memory import memory
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def startup_lines(context: Context, head: str, paint: Paint, width: int | None) 
     out = [paint("bold", head), *rows(_facts(context), width)]
     for group in groups:
         if len(engines) > 1:
-            out += ["", f"  {_name(group)}"]
+            out += ["", *fold("  ", _name(context, group), width)]
         out += memory(context, group[0], paint, width)
         out += capacity(context, group[0], width, whole=group is groups[-1])
     return out
@@ -42,10 +42,14 @@ def _alike(engines: list[EngineLedger]) -> list[list[EngineLedger]]:
     return list(groups.values())
 
 
-def _name(group: list[EngineLedger]) -> str:
+def _name(context: Context, group: list[EngineLedger]) -> str:
+    from vlogcheck.deployment import world_size
+
     numbers = [engine.engine.index for engine in group]
     if len(numbers) == 1:
-        return f"engine {numbers[0]}"
+        more = len(group[0].ranks) > world_size(group[0].engine, context.startup)
+        whose = " (with ranks of the others: the log does not say whose they are)" if more else ""
+        return f"engine {numbers[0]}{whose}"
     if numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return f"engines {numbers[0]}–{numbers[-1]}, each (lines of engine {numbers[0]})"
     return f"engine {numbers[0]} and {len(numbers) - 1} more like it"
