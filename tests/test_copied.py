@@ -54,6 +54,28 @@ def test_beginning_of_the_prefix_lost(head: str, level: str | None, time: str | 
     assert record.source == "default_loader.py:397"
 
 
+@pytest.mark.parametrize("mark", ["[stage-1] ", "<blue> ", "{a: 1} ", "serving: "])
+def test_logging_prefix_behind_the_tag(mark: str) -> None:
+    lines = Splitter().split(
+        1, f"(EngineCore_DP0 pid=31) {mark}INFO 05-06 07:08:11 [gpu_worker.py:298] Available KV cache memory: 12.5 GiB"
+    )
+    assert [(line.process, line.pid, line.message) for line in lines] == [
+        ("EngineCore_DP0", 31, "Available KV cache memory: 12.5 GiB")
+    ]
+    # What one process wrote before another one's line is no mark.
+    first, second = Splitter().split(
+        1, "(Worker_TP0 pid=31) loading the INFO 05-06 07:08:11 [core.py:69] nothing of note"
+    )
+    assert (first.process, second.process) == ("Worker_TP0", None)
+
+
+@pytest.mark.parametrize("quote", ["", "`", "> ", "> `", "# "])
+def test_prefix_without_date_in_a_quotation(quote: str) -> None:
+    end = "`" if "`" in quote else ""
+    record = one(f"{quote}INFO [kv_cache_utils.py:1319] GPU KV cache size: 90,112 tokens{end}")
+    assert (record.source, record.tokens) == ("kv_cache_utils.py:1319", 90112)  # type: ignore[attr-defined]
+
+
 def test_name_of_the_file_in_markdown() -> None:
     record = one("INFO 05-06 07:08:09 [**init**.py:1773] Using max model len 24576")
     assert type(record).__name__ == "MaxModelLen"

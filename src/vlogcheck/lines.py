@@ -62,17 +62,18 @@ PREFIX = pattern(
 _TAGS = pattern(rf"(?:{_PLAIN_TAG}\s*)+")
 # What is left of a prefix whose beginning was not copied, and a prefix whose format leaves the date out.
 _LOST = pattern(
-    r"(?:[A-Za-z_][\w ]{0,60} pid=(?P<pid>\d{1,15})\) )?(?P<level>[A-Z]{0,8}) ?(?P<time>[\d\-]{0,5} ?[\d:]{0,8}) ?"
+    r"[\s>#*`|]{0,12}(?:[A-Za-z_][\w ]{0,60} pid=(?P<pid>\d{1,15})\) )?(?P<level>[A-Z]{0,8}) ?(?P<time>[\d\-]{0,5} ?[\d:]{0,8}) ?"
     r"\[?(?P<file>[\w./\-]{0,120}\.py):(?P<lineno>\d{1,6})\] "
 )
 _DATELESS = pattern(
-    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
+    r"[\s>#*`|]{0,12}(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
 )
 # A prefix that another one interrupts.
 _CUT_PREFIX = pattern(
     r"(?:\([A-Za-z_]\w*(?: [A-Z]+\d[\w]*)?(?: p(?:i(?:d(?:=\d*)?)?)?)?"
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) [\d:. \-]*(?:\[[\w./\-]*(?::\d*)?)?)$"
 )
+_MARK = pattern(r"\s*(?:\[[^\[\]]{1,48}\]|<[^<>]{1,48}>|\{[^{}]{1,48}\}|\S{1,48}[:|])\s*")
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LAST_TAG = pattern(_TAG.format("") + r"\s*$")
 _RANK = pattern(r"TP(\d{1,9})(?!\d)")
@@ -204,16 +205,20 @@ class Splitter:
                 line = LogLine(number, message, None, *origin, None, None, wrapper_time, container, cut)
                 lines.append(_damaged(line) if ".py:" in message else line)
             return
+        said = _Origin()
         if match.start():
             origin, message = self._untagged(text[: match.start()])
-            if message.strip():
+            if origin.process is not None and not match["tags"] and _MARK.fullmatch(message):
+                said = origin  # VLLM_LOGGING_PREFIX stands between the tag and the level
+            elif message.strip():
                 glued = _CUT_PREFIX.search(message) is not None or any(level.startswith(message) for level in _LEVELS)
                 lines.append(LogLine(number, message, None, *origin, None, None, wrapper_time, container, glued=glued))
         while match is not None:
             following = PREFIX.search(text, match.end())
             message = text[match.end() : following.start() if following else len(text)].rstrip()
             tags = match["tags"]
-            origin = self._tags.get(tags) or self._remember(tags)
+            origin = (self._tags.get(tags) or self._remember(tags)) if tags else said
+            said = _Origin()
             source = f"{match['file'] or match['file0']}:{match['lineno'] or match['lineno0']}"
             lines.append(
                 LogLine(
@@ -259,7 +264,7 @@ def _damaged(line: LogLine) -> LogLine:
     written = found["level"]
     meant = [level for level in _LEVELS if written and level.endswith(written)]
     return line._replace(
-        message=line.message[found.end() :],
+        message=line.message[found.end() :].rstrip("`") if "`" in found[0] else line.message[found.end() :],
         level=meant[0] if len(meant) == 1 else None,
         pid=line.pid if line.pid is not None else _number(found.groupdict().get("pid")),
         time=found["time"].strip() or None,

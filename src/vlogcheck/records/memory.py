@@ -29,6 +29,12 @@ class KVCacheMemory(Record):
             example="Available KV cache memory: 9.87 GiB (halved for workspace)",
         ),
         Template(
+            "Available KV cache memory: {gib} GiB ({_}-scoped)",
+            versions="",
+            source="vllm-omni",
+            example="Available KV cache memory: 21.4 GiB (process-scoped)",
+        ),
+        Template(
             "Available memory: {gib:bytes}, total memory: {total_gib:bytes}",
             versions=">=0.9,<0.18",
             source="vllm-ascend",

@@ -29,7 +29,7 @@ _MOST_RESETS = 8
 _SRUN = pattern(r" {0,6}(?P<rank>\d{1,6}):(?: |$)")
 _MPI = pattern(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:")
 _TORCHRUN = pattern(r"\[(?:(?P<kind>default)(?P<local>\d+)\]:|rank\d+\]: )")
-_MARKUP = pattern(r"(?:(?:[>#*|\u2502\u2503\u2551]{1,4}|//) {0,4}){1,3}")
+_MARKUP = pattern(r"(?:(?:[>#*|`\u2502\u2503\u2551]{1,4}|//) {0,4}){1,3}")
 _BUILDKITE = pattern(r"\x1b_bk;t=(?P<time>\d+)\x07")
 
 
@@ -130,7 +130,7 @@ def _markup(text: str, state: State) -> Layer | None:
     """Take off what keeps a line as a comment or a quotation: `# `, `> `, `// `, bold type."""
     found = _MARKUP.match(text)
     if found and (VLLM_START.match(text, found.end()) or UVICORN.match(text[found.end() :])):
-        end = len(text.rstrip("*")) if "*" in found[0] else len(text)
+        end = len(text.rstrip("*`")) if "*" in found[0] or "`" in found[0] else len(text)
         return Layer(text[found.end() : end])
     return None
 
@@ -148,6 +148,6 @@ FAMILIES: tuple[Registration, ...] = (
     (LETTERS + DIGITS, _compose),
     ("abcdefghijklmnopqrstuvwxyz" + DIGITS, _stern),
     ("\x1b", _buildkite),
-    (">#*|/\u2502\u2503\u2551", _markup),
+    (">#*|`/\u2502\u2503\u2551", _markup),
     ("\ufeff", _bom),
 )
