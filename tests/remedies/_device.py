@@ -150,6 +150,15 @@ def unified(case: Case) -> Iterator[Block]:
 
 @remedy("VL115")
 def quota(case: Case) -> Iterator[Block]:
+    if "on startup" in case.log:
+        whole, slice_size = case.read(r"/([\d.]+) GiB\)"), case.read(r"capacity of ([\d.]+) GiB")
+        share = down((slice_size - CENT) / (whole + CENT))
+        case.told(r"--gpu-memory-utilization ([\d.]+) of the whole card", share)
+        assert Decimal(share) * whole <= slice_size, "what is requested is in the slice: nothing is refused"
+        yield Case(with_utilization(case, share), case.finding).without("^ERROR", READY)
+        reported = case.again((rf"\(78\.6/{whole} GiB\)", f"({slice_size}/{slice_size} GiB)"))  # the slice is the total
+        yield Case(with_utilization(Case(reported, case.finding), "0.9"), case.finding).without("^ERROR", READY)
+        return
     tried, total, held = case.read(r"allocate ([\d.]+) GiB.*capacity of ([\d.]+) GiB.*process has ([\d.]+) GiB")
     share = down(held / total)
     case.told(r"between ([\d.]+) and ([\d.]+) GiB", held, held + tried)

@@ -158,6 +158,13 @@ def refused(case: Case) -> Iterator[Block]:
             started = args.format(option, value) + banner.replace("4096", str(longest)) + MEMORY.format("5.36") + READY
             yield case.without("^ValueError", started)
         return
+    if "swap space" in case.log:
+        swap, total = case.read(r"space\. ([\d.]+) GiB out of the ([\d.]+) GiB")
+        most = int(total * 7 // 10)  # vLLM refuses more than 70 % of the host's memory
+        case.told(r"at most (\d+) GiB together", most)
+        assert most / total < Decimal("0.7") < swap / total
+        yield case.without("^ValueError", banner + MEMORY.format("5.36") + READY)
+        return
     if "must be less than 1.0" in case.log:
         case.told(r"--gpu-memory-utilization ([\d.]+), the default", "0.9")
         args = "INFO 03-01 10:00:01 [api_server.py:1] non-default args: {'model': 'm', 'gpu_memory_utilization': 0.9}\n"

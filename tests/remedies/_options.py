@@ -39,6 +39,13 @@ def length_changed(case: Case) -> Iterator[Block]:
 
 @remedy("VL602")
 def type_changed(case: Case) -> Iterator[Block]:
+    if "'dtype': 'float32'" in case.log:
+        case.told(r"(\d) bytes per element were planned, (\d) are used: recompute with (\w+)", 4, 2, "bfloat16")
+        yield case.again((r"'dtype': 'float32'", "'dtype': 'bfloat16'"))
+        yield case.again(
+            (r"dtype=torch\.bfloat16", "dtype=torch.float32")
+        )  # what kept it from being taken is put right
+        return
     width = {"torch.float32": 4, "torch.bfloat16": 2}
     before, after = (width[word.strip(".\n")] for word in case.lines()[0].split() if word.startswith("torch."))
     case.told(r"plan with (\d) bytes per element, not the (\d)", after, before)
@@ -95,6 +102,13 @@ def older_engine(case: Case) -> Iterator[Block]:
 
 @remedy("VL608")
 def no_graphs(case: Case) -> Iterator[Block]:
+    if "CUDAGraphMode" in case.log:
+        line, graphs = case.line_of("CUDAGraphMode"), case.read(r"took ([\d.]+) GiB")
+        case.told(r"cudagraph_mode (\w+) says the same without the detour of line (\d)", "FULL_AND_PIECEWISE", line)
+        case.told(r"([\d.]+) GiB here \(line (\d)\)", graphs, case.line_of("Graph capturing"))
+        stated = asking(case, compilation_config={"cudagraph_mode": case.finding.fix["cudagraph_mode"]})
+        yield Case(stated, case.finding).without("is not supported with")
+        return
     case.told(r"steps of up to (\d+) requests", 256)  # the default before 0.8
     yield asking(case, enforce_eager=bool(case.finding.fix["enforce_eager"]))
 

@@ -16,6 +16,7 @@ from tests.remedies import (  # noqa: F401  (they register)
     _failures,
     _graphs,
     _kv,
+    _layout,
     _log,
     _options,
     _out_of_memory,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vlogcheck.budget.releases import default_max_num_seqs, parse_release
 from vlogcheck.checks._options import asked, whole
-from vlogcheck.records import EagerMode, GraphCaptureSkipped, GraphModeUnsupported
+from vlogcheck.records import EagerMode, GraphCapture, GraphCaptureSkipped, GraphModeUnsupported
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.startup import Startup
 
@@ -21,9 +21,8 @@ def eager_forced(startup: Startup) -> Iterator[Finding]:
             line=replaced.line,
             expected=replaced.mode,
             observed=str(replaced.becomes),
-            remedy=f"cudagraph_mode {replaced.becomes} says the same without the detour; other graphs take other"
-            " memory, so"
-            " compare the 'Graph capturing finished' line",
+            remedy=f"cudagraph_mode {replaced.becomes} says the same without the detour of line {replaced.line}; other graphs"
+            f" take other memory{_captured(startup)}",
             fix={"cudagraph_mode": str(replaced.becomes)},
         )
     if asked(startup, "enforce_eager") is True:
@@ -51,3 +50,9 @@ def _requests(startup: Startup) -> int:
 
     stated = whole(asked(startup, "max_num_seqs"))
     return stated or default_max_num_seqs(parse_release(startup.version), parse_device(None))
+
+
+def _captured(startup: Startup) -> str:
+    """Return what the graphs that were captured took, where the log says it."""
+    done = startup.last(GraphCapture)
+    return f": {done.gib:.2f} GiB here (line {done.line})" if done is not None and done.gib is not None else ""
