@@ -219,3 +219,18 @@ def test_every_real_ledger_that_prints_all_terms_closes() -> None:
                 assert 0 in left, (log.name, known.rank.name)
                 closed += 1
     assert closed >= 24
+
+
+def test_a_ledger_that_rests_on_an_assumed_utilization_accuses_nobody() -> None:
+    """The log prints every term but neither the request nor the utilization: 0.95 may have been set."""
+    log = (
+        BANNER.format("0.11.0")
+        + "INFO 03-01 10:00:40 [gpu_model_runner.py:2392] Model loading took 15.2700 GiB and 8.3 seconds\n"
+        "DEBUG 03-01 10:00:49 [gpu_worker.py:300] Memory profiling takes 4.02 seconds. Total non KV cache memory: 16.98GiB;"
+        " torch peak memory increase: 1.41GiB; non-torch forward increase memory: 0.30GiB; weights memory: 15.27GiB.\n"
+        "INFO 03-01 10:00:49 [gpu_worker.py:298] Available KV cache memory: 58.17 GiB\n"
+    )
+    result = check(log.encode(), Expectation(total_memory="79.10GiB"), select=["VL113"])
+    assert result.contexts[0].observation.ranks[0].ledger["unexplained"].status == "assumed"
+    assert not result.findings
+    assert [skipped.code for skipped in result.skipped] == ["VL113"]

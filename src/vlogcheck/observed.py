@@ -6,9 +6,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from vlogcheck._host_blocks import host_blocks
+from vlogcheck._rank_lines import decimal, printed_range
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.deployment import Available, available_memory, block_size_of
-from vlogcheck.device_ledger import observe_rank, printed_range
+from vlogcheck.device_ledger import observe_rank
 from vlogcheck.ledger import Ledger
 from vlogcheck.records import (
     BudgetDefault,
@@ -76,22 +77,15 @@ def observe(startup: Startup, expectation: Expectation | None = None) -> Observa
     return Observation(startup, [_observe_engine(startup, engine, expectation) for engine in startup.engines])
 
 
-def _decimal(value: float) -> Fraction:
-    """Return the decimal a float was printed as, exactly."""
-    return Fraction(str(value))
-
-
 def capacity_of(engine: Engine, startup: Startup | None = None) -> Capacity:
     """Return the engine's printed capacity; `startup` lets it use what the front end was told, too."""
     sizes = engine.all(KVCacheCapacity)
     tightest = min(sizes, key=lambda r: r.tokens, default=None)
     printed: list[tuple[Fraction, int, int]] = [
-        (_decimal(r.max_concurrency), r.max_model_len, r.line)
-        for r in engine.all(MaxConcurrency)
-        if r.max_model_len > 0
+        (decimal(r.max_concurrency), r.max_model_len, r.line) for r in engine.all(MaxConcurrency) if r.max_model_len > 0
     ]
     printed += [
-        (_decimal(r.max_concurrency), r.max_model_len, r.line)
+        (decimal(r.max_concurrency), r.max_model_len, r.line)
         for r in sizes
         if r.max_concurrency is not None and r.max_model_len is not None and r.max_model_len > 0
     ]
