@@ -67,7 +67,7 @@ def test_fixed_texts_are_what_the_templates_say() -> None:
 def test_anchors_stay_few_and_long_enough() -> None:
     anchors = scan_anchors(fixed_texts(TEMPLATES))
     assert len(anchors) <= 130, "add a fragment that several of the new templates share to FRAGMENTS"
-    assert len([anchor for anchor in anchors if len(anchor) < 4]) <= 2, "each short anchor costs a pass of its own"
+    assert len([anchor for anchor in anchors if len(anchor) < 4]) <= 3, "each short anchor costs a pass of its own"
     assert {*SUSPICIOUS} <= {*FRAGMENTS}
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["METRICS", "SUSPICIOUS", "Find", "fixed_texts", "grouped", "scan_anchors", "scanner"]
 
 SUSPICIOUS = (
-    " GiB", " MiB", " GB", " MB ", "V cache", "v cache", "V Cache", "VCache", "V-cache",
+    "iB", "GB", "MB", " OOM", "(OOM", "V cache", "v cache", "V Cache", "VCache", "V-cache",
     "v-cache", "blocks", " tokens", "memory", "Memory", "oom-kill", " took ",
 )  # fmt: skip
 """What makes the scan look at a line that no template's literal is in (see `recognise.looks_like_memory`)."""

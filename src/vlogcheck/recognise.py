@@ -7,6 +7,7 @@ the number of templates, and a template's expression is compiled only when its l
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from vlogcheck._anchors import fixed_texts
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from vlogcheck.lines import LogLine
 
-__all__ = ["Recogniser", "looks_like_memory"]
+__all__ = ["Recogniser", "is_message", "looks_like_memory"]
 
 _RAISED = pattern(
     r"\W*(?:(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt)(?:\([\w.]+\))?: |(?:Value|Assertion) error, )"
@@ -37,6 +38,7 @@ _NO_MESSAGE = pattern(
     r"|[a-z_][\w.]*(?:\[[^\]]*\])? = (?:await )?(?:[A-Za-z_][\w.]*[(\[]|self\.)|[a-z_][\w.]*\($"
     r"|[rf]{0,2}([\"'])[^\"']*\1(?:, ([\"'])[^\"']*\2)*[,)\]]*\s*$"  # nothing but string literals
     r"|File \"[^\"]+\", line \d"  # a frame
+    r"|[━╸╺]{3}"  # a bar of pip
     r"|\|.*\|\s*$"  # a row of nvidia-smi or of another table
     r"|(?:[+$] )?(?:\S*/)?(?:python[\d.]*|vllm|docker|podman|torchrun|srun) .*--[a-z]"  # a command line
     r")"
@@ -48,6 +50,8 @@ _ANCHOR = 12
 """Characters of a template's longest literal that are looked for: more cost more to prepare than they save."""
 _MOST_PENDING = 1024
 """Processes whose message may be unfinished at the same time."""
+_REST = 8
+"""Lines among which the end of a message may be that another process wrote into."""
 _DEEPEST = 3
 """How many messages that quote another message are opened, one inside the other."""
 
@@ -57,10 +61,15 @@ def looks_like_memory(message: str) -> bool:
 
     Source lines of a traceback, rows of tables, command lines and comments behind a setting are no messages.
     """
-    if _MEMORY.search(message) is None or _NO_MESSAGE.match(message) is not None:
+    if _MEMORY.search(message) is None or not is_message(message):
         return False
     comment = _COMMENT.search(message)
     return comment is None or _MEMORY.search(message, 0, comment.start() + 1) is not None
+
+
+def is_message(text: str) -> bool:
+    """Whether a line could be somebody's message: no source line of a traceback, row of a table or command line."""
+    return _NO_MESSAGE.match(text) is None
 
 
 class _Pending:
@@ -91,6 +100,14 @@ class Recogniser:
         self._by_anchor = [by_anchor[anchor] for anchor in self._anchors]
         self._find = _finder(self._anchors)
         self._pending: dict[tuple[Any, ...], _Pending] = {}
+        self._dropped: list[LogLine] = []
+        self._torn: tuple[int, str | None] | None = None
+        """Physical line and container of the message that was written into last, while its rest may follow."""
+        self.waits = False
+        """Whether the last line that was asked about is part of an unfinished message."""
+        self.torn = False
+        """Whether it is the beginning of a message that another process wrote into."""
+        self._heads: list[str] = []
 
     @property
     def unfinished(self) -> int:
@@ -99,7 +116,13 @@ class Recogniser:
 
     def forget(self) -> None:
         """Wait no more: the next lines are not coming."""
+        self._dropped += [pending.first for pending in self._pending.values()]
         self._pending.clear()
+
+    def dropped(self) -> list[LogLine]:
+        """Return, once, the first lines of messages that began as a known one and went on otherwise."""
+        dropped, self._dropped = self._dropped, []
+        return dropped
 
     def candidates(self, message: str) -> list[Template]:
         """Return the templates whose literal stands in the message, in the order they are tried."""
@@ -113,13 +136,47 @@ class Recogniser:
 
     def recognise(self, line: LogLine) -> Record | None:
         """Return the record a message makes, or None while it is unknown or unfinished. Never raises."""
-        if self._pending and (record := self._continue(line)):
+        self.waits = self.torn = False
+        if self._pending and ((record := self._continue(line)) or self.waits):
             return record
         message = line.message
         found = self._match(line, message)
         if found is None and (raised := _RAISED.match(message)):
             found = self._match(line, message[raised.end() :])
+        if (line.glued or self._torn) and found is not None and self._may_be_torn(line, found.template):
+            found = None
+            self.torn = True
+        if line.glued:
+            self._torn = line.number, line.container
+            self.torn = self.torn or (found is None and (line.source is None or self._is_piece(message)))
         return found
+
+    def _is_piece(self, message: str) -> bool:
+        """Whether a text could be the beginning of a known wording."""
+        if not self._heads:
+            self._heads = sorted({template.head for template in self.templates})
+        at = bisect_left(self._heads, message)
+        if at < len(self._heads) and self._heads[at].startswith(message):
+            return True
+        return any(head and message.startswith(head) for head in self._heads) or bool(self.candidates(message))
+
+    def _may_be_torn(self, line: LogLine, template: Template | None) -> bool:
+        """Whether a record may hold a piece of a value, because processes wrote into each other's lines.
+
+        A message that another one follows in its line may have lost its end, and the line's last message have got it. What
+        stands without a prefix in the next line may be that end.
+        """
+        if template is None:
+            return False
+        if line.glued:
+            return template.open_end
+        if self._torn is None or self._torn[1] != line.container:
+            return False
+        number = self._torn[0]
+        if line.number == number:
+            return template.open_end
+        self._torn = None
+        return line.number < number + _REST and line.source is None and line.level is None and template.open_start
 
     def _match(self, line: LogLine, message: str, depth: int = 0) -> Record | None:
         multiline: list[Template] = []
@@ -144,8 +201,9 @@ class Recogniser:
                 return self._build(template, match.groupdict(), line)
         if multiline:
             if len(self._pending) > _MOST_PENDING:
-                self._pending.clear()
+                self.forget()
             self._pending[_key(line)] = _Pending(line._replace(message=message), multiline)
+            self.waits = True
             return None
         if line.source is not None and line.level in _CALM:
             return None  # what a request or a note quotes is no failure
@@ -163,9 +221,11 @@ class Recogniser:
         left = [t for t in pending.candidates if len(t.lines()) > at and t.lines()[at].fullmatch(line.message)]
         if not left:
             del self._pending[key]
+            self._dropped.append(pending.first)
             return None
         pending.lines.append(line.message)
         pending.candidates = left
+        self.waits = True
         for template in left:
             if len(template.lines()) == at + 1:
                 del self._pending[key]

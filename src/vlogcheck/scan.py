@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vlogcheck._anchors import METRICS, SUSPICIOUS, Find, scan_anchors, scanner
 from vlogcheck._mended import Mender
-from vlogcheck._requests import REQUEST_MESSAGE, RequestLines
+from vlogcheck._requests import REQUEST_LINE, REQUEST_MESSAGE, RequestLines
+from vlogcheck._reworded import Reworded
 from vlogcheck.lines import LogLine, Splitter
-from vlogcheck.recognise import Recogniser, looks_like_memory
+from vlogcheck.recognise import Recogniser, is_message, looks_like_memory
+from vlogcheck.records import EngineConfig, EngineStats, Ready, ServerArgs, ServerVersion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +43,14 @@ _MANY = 100
 
 _HELD = 4096
 """Lines of a hard-wrapped log put together at a time."""
+
+_WHOLE = 4096
+"""Lines of a start-up that are looked at whatever is in them, so that no wording goes by which a release changed."""
+
+_STARTS = (ServerVersion, ServerArgs, EngineConfig)
+_SERVES = (Ready, EngineStats)
+_ACCESS = b" HTTP/1."
+
 
 
 class Sink(Protocol):
@@ -79,6 +89,8 @@ class Parser:
         self._splitter = Splitter()
         self._requests = RequestLines()
         self._mender = Mender(self._recogniser.recognise)
+        self._reworded = Reworded(self._recogniser.templates, self._recogniser.texts)
+        self._whole = _WHOLE  # lines left of them, until the server serves
         self._width = wrapped_at
         self._find: Find | None = None if wrapped_at else scanner(scan_anchors(self._recogniser.texts))
         self._held: list[str] = []
@@ -174,6 +186,9 @@ class Parser:
                     continue
             begin = data.rfind(b"\n", at, hit) + 1 or at
             stop = data.index(b"\n", hit)
+            if self._whole and at < begin:
+                self.lines += _newlines(data, counted, at)
+                counted = self._look(data, at, begin)
             at = stop + 1
             figures = self._figures(data[begin:stop]) if collecting and data.find(b"%", begin, stop) >= 0 else None
             if figures is None and self._requests.hold(data, begin, hit, stop):
@@ -185,7 +200,24 @@ class Parser:
         self.lines += _newlines(data, counted, at)
         while self._after and at < end:
             at = self._next_line(data, at)
+        if self._whole and at < end:
+            at = self._look(data, at, end)
         self.lines += _newlines(data, at, end)
+
+    def _look(self, data: bytes, at: int, end: int) -> int:
+        """Handle lines of a start-up that hold no anchor; return where it stopped.
+
+        They make no record. But a release may have changed the very word a wording is found by.
+        """
+        while self._whole and at < end:
+            stop = data.index(b"\n", at)
+            self._whole -= 1
+            self.lines += 1
+            line = data[at:stop]
+            if b" " in line and _ACCESS not in line and REQUEST_LINE.search(line) is None:
+                self._line(line)
+            at = stop + 1
+        return at
 
     def _next_line(self, data: bytes, start: int) -> int:
         """Handle the line at `start`; return where the next one begins."""
@@ -265,12 +297,19 @@ class Parser:
         for line in self._splitter.flush(self.lines):
             self._message(line)
         self._recogniser.forget()
+        for first in self._recogniser.dropped():
+            self._tell(first)
         for part in self._mender.forget():
             self._tell(part)
 
     def _message(self, line: LogLine) -> None:
         record = self._recogniser.recognise(line)
-        if record is None and self._recogniser.unfinished:
+        for first in self._recogniser.dropped():
+            self._tell(first)
+        if record is None and self._recogniser.waits:
+            return
+        if self._recogniser.torn:
+            self._report(line)
             return
         for part in self._mender.take(line, record):
             self._tell(part)
@@ -278,14 +317,29 @@ class Parser:
     def _tell(self, part: Record | LogLine) -> None:
         """Hand over a record, or a message that makes none, where it is worth telling."""
         if not isinstance(part, LogLine):
+            if isinstance(part, _STARTS):
+                self._whole = _WHOLE
+            elif isinstance(part, _SERVES):
+                self._whole = 0
             if self._collector is not None:
                 self._collector.add(part)
             else:
                 self._records.append(part)
-        elif _worth_telling(part.message):
-            self.unrecognised += 1
-            if self._on_unrecognised is not None:
-                self._on_unrecognised(part)
+        elif self._worth_telling(part.message):
+            self._report(part)
+
+    def _report(self, line: LogLine) -> None:
+        self.unrecognised += 1
+        if self._on_unrecognised is not None:
+            self._on_unrecognised(line)
+
+    def _worth_telling(self, message: str) -> bool:
+        """Whether to report a message no template knows: it speaks of memory, or is a known one but for a few words."""
+        if REQUEST_MESSAGE.match(message) is not None:
+            return False
+        if any(word in message for word in SUSPICIOUS) and looks_like_memory(message):
+            return True
+        return is_message(message) and self._reworded.nearest(message) is not None
 
 
 def _newlines(data: bytes, start: int, end: int) -> int:
@@ -298,12 +352,6 @@ def _newlines(data: bytes, start: int, end: int) -> int:
         return data.count(b"\n", start, end)
     piece = data[start:end]
     return len(piece) - len(piece.replace(b"\n", b""))
-
-
-def _worth_telling(message: str) -> bool:
-    """Whether to report a message no template knows. Does not depend on which of the other anchors its line happens to hold."""
-    suspicious = any(word in message for word in SUSPICIOUS) and looks_like_memory(message)
-    return suspicious and REQUEST_MESSAGE.match(message) is None
 
 
 def parse_lines(lines: Iterable[str | bytes], **options: Any) -> Iterator[Record]:

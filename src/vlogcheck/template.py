@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -176,6 +176,27 @@ def _parse(text: str) -> Iterator[_Piece]:
         yield _Piece("literal", literal)
 
 
+def _is_open(pieces: Sequence[_Piece], enter: str, leave: str) -> bool:
+    """Whether the first of the pieces that is there is a value, with any optional parts before it or without them."""
+    depth = 0
+    skipping = 0
+    for piece in pieces:
+        if piece.kind == enter:
+            depth += 1
+        elif piece.kind == leave:
+            depth -= 1
+            skipping = min(skipping, depth)
+        elif depth and depth <= skipping:
+            continue  # what stands behind the end of an optional part
+        elif piece.kind == "hole" and piece.text != "_":
+            return True
+        elif piece.kind == "literal":
+            if not depth:
+                return False
+            skipping = depth
+    return False
+
+
 class _Expression:
     """The expression of one line of a message, so put together that matching it costs one pass over the line.
 
@@ -277,6 +298,16 @@ class Template:
         if self._head is None:
             self._head = _HEAD.split(self.text, 1)[0]
         return self._head
+
+    @property
+    def open_end(self) -> bool:
+        """Whether a value may end the message, so that nothing shows where it has been cut."""
+        return _is_open(self.parsed()[::-1], "close", "open")
+
+    @property
+    def open_start(self) -> bool:
+        """Whether a value may begin the message."""
+        return _is_open(self.parsed(), "open", "close")
 
     @property
     def fields(self) -> list[str]:

@@ -28,6 +28,17 @@ def _beginnings() -> dict[str, tuple[type[Record], int]]:
     return found
 
 
+def _kind(text: str, beginnings: dict[str, tuple[type[Record], int]]) -> type[Record] | None:
+    """Return the record a line was to make: it begins so, it is the beginning of it, or nothing shows where it ends."""
+    for start, (kind, at) in beginnings.items():
+        if 0 <= text.find(start, 0, at + len(start)) <= at or (text and not at and start.startswith(text)):
+            return kind
+    for kind in _LEDGER:
+        if any(template.lines()[0].fullmatch(text) for template in kind.templates if template.open_end):
+            return kind
+    return None
+
+
 @check("a line of the ledger is torn apart", Severity.WARNING, per_log=True)
 def ledger_line_torn(log: LogFacts) -> Iterator[Finding]:
     """Flag lines that begin as a line of the ledger and do not end as one."""
@@ -36,9 +47,7 @@ def ledger_line_torn(log: LogFacts) -> Iterator[Finding]:
     beginnings = _beginnings()
     cut_end = log.lines if log.truncated else None
     for line, text in log.unrecognised_lines:
-        kind = next(
-            (k for start, (k, at) in beginnings.items() if 0 <= text.find(start, 0, at + len(start)) <= at), None
-        )
+        kind = _kind(text, beginnings)
         if kind is None or line == cut_end:
             continue
         yield Finding(

@@ -1,0 +1,171 @@
+"""Reworded: the wording a message nearly is. A release that changes a line changes a word or two of it, seldom all.
+
+The words that a message shares with a wording tell: all but one, of a long wording all but a quarter. Of a short wording the
+shape must be the same too, so one word of it that differs stands between the others. One word in common tells nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from vlogcheck._lazy import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vlogcheck.template import Template
+
+__all__ = ["Reworded"]
+
+_MOST_SHAPES = 4096
+"""Messages whose answer is kept: a reworded line of a running server comes again and again, with other figures."""
+_SEEN = 1000
+"""Characters of a message that are looked at."""
+_SHORT = 4
+"""Words up to which a wording is short: those it shares with a message may be chance."""
+_HOLE_WORDS = 12
+"""Words a hole may be taken to hold."""
+_LONGER = 60
+"""Words of the message a text may be embedded in."""
+
+_WORD = pattern(r"(?<![\w\0])\w+(?![\w\0])")
+_WORDS = pattern(r"\w+")
+_FIGURES = pattern(r"[\d.,]+")
+_OPTIONAL = pattern(r"\[\[((?:[^\[\]]|\[(?!\[)|\](?!\]))*)\]\]")
+_HOLE = pattern(r"(?<!\{)\{(\w+)(?::([^{}]*))?\}")
+_NUMBER = r"[\d.,e+\-]+"
+_EDGES = ".,:;()'`#=|"
+
+
+class _Wording(NamedTuple):
+    """One line of a template."""
+
+    template: int
+    words: tuple[str, ...]
+    """What always stands between its spaces, as the letters and digits in it."""
+    holes: int
+
+
+class Reworded:
+    """Finds the template a message was before some words of it changed. Its index of words is made at first use."""
+
+    def __init__(self, templates: Sequence[Template], texts: Sequence[str]) -> None:
+        self._templates = templates
+        self._texts = texts
+        self._index: dict[str, list[_Wording]] | None = None
+        self._shapes: dict[int, re.Pattern[str]] = {}
+        self._known: dict[str, int | None] = {}
+
+    def nearest(self, message: str) -> Template | None:
+        """Return the template whose wording the message has but for a few words, or None. `texts` are `fixed_texts`."""
+        message = message[:_SEEN]
+        shape = _FIGURES.sub("0", message)
+        try:
+            found = self._known[shape]
+        except KeyError:
+            if len(self._known) >= _MOST_SHAPES:
+                self._known.clear()
+            found = self._known[shape] = self._search(message)
+        return None if found is None else self._templates[found]
+
+    def _search(self, message: str) -> int | None:
+        if self._index is None:
+            self._index = _indexed(self._templates, self._texts)
+        index = self._index
+        words = _WORDS.findall(message)
+        present = frozenset(words)
+        best: tuple[float, int] | None = None
+        for wording in {wording for word in present & index.keys() for wording in index[word]}:
+            count = len(wording.words)
+            missing = sum(word not in present and not present.issuperset(word.split()) for word in wording.words)
+            if missing > _spare(count):
+                continue
+            rank = (missing / count, wording.template)
+            if (best is None or rank < best) and self._fits(wording, message, len(words)):
+                best = rank
+        return None if best is None else best[1]
+
+    def _fits(self, wording: _Wording, message: str, words: int) -> bool:
+        count = len(wording.words)
+        template = self._templates[wording.template]
+        if count > _SHORT:
+            return words <= 2 * count + _HOLE_WORDS * (1 + wording.holes) + _LONGER * template.embedded
+        shape = self._shapes.get(wording.template)
+        if shape is None:
+            shape = self._shapes[wording.template] = re.compile("|".join(_shapes(template)) or r"(?!)", re.DOTALL)
+        return (shape.search(message) if template.embedded else shape.fullmatch(message)) is not None
+
+
+def _spare(count: int) -> int:
+    """How many words of a wording may be missing."""
+    return max(1, count // 4)
+
+
+def _indexed(templates: Sequence[Template], texts: Sequence[str]) -> dict[str, list[_Wording]]:
+    """Return the wordings by their longest words: as many of each that one is there whatever words are missing."""
+    index: dict[str, list[_Wording]] = {}
+    for number, text in enumerate(texts):
+        for line in text.split("\n") if "\n" in text else (text,):
+            words = _words(line)
+            if (
+                len(words) < _SHORT and "\n" not in text
+            ):  # what JSON writers escape is in no fixed text, and may be half of it
+                words = _words(_HOLE.sub("\0", _without_options(templates[number].text, "\0")))
+            if len(words) > 1:
+                wording = _Wording(number, tuple(words), line.count("\0"))
+                for word in sorted(words, key=len)[-1 - _spare(len(words)) :]:
+                    index.setdefault(word.partition(" ")[0], []).append(wording)
+    return index
+
+
+def _words(text: str) -> dict[str, None]:
+    """Return the words of a text, NUL standing for what may be anything. Of one such as `gpu-memory` the parts are one word."""
+    words: dict[str, None] = {}
+    for part in text.split():
+        word = part.strip(_EDGES)
+        if not word.isalnum():
+            word = " ".join(_WORD.findall(part))
+        if word:
+            words[word] = None
+    return words
+
+
+def _without_options(text: str, by: str) -> str:
+    """Return a template's text with something else for each optional part."""
+    count = 1
+    while count:  # innermost first
+        text, count = _OPTIONAL.subn(by, text)
+    return text
+
+
+def _shapes(template: Template) -> Iterator[str]:
+    """Yield expressions of a short wording, each with another of its words open.
+
+    At least two of them are left, or one where all else is figures.
+    """
+    for text in {_without_options(template.text, ""), _without_options(template.text, r"\1")}:
+        chunks = text.split()
+        parts = [_expression(chunk, template) for chunk in chunks]
+        told = [_WORDS.search(_HOLE.sub("", chunk)) is not None for chunk in chunks]
+        free = template.embedded or any(".*" in part for part in parts)
+        for at, chunk in enumerate(chunks):
+            if sum(told) - told[at] <= free:
+                continue
+            if _HOLE.search(chunk):
+                other = r"\S.*?" if sum(told) > 1 else r"\S+"
+            else:
+                other = r"\S*[A-Za-z]\S*" if template.embedded else r"\S+"  # another exit code is another message
+            yield r"\s*" + r"\s+".join([*parts[:at], other, *parts[at + 1 :]])
+
+
+def _expression(chunk: str, template: Template) -> str:
+    """Return what a part of a wording without spaces matches."""
+    out = ""
+    at = 0
+    for hole in _HOLE.finditer(chunk):
+        any_text = hole[1] == "_"
+        expression = ".*?" if any_text else _NUMBER if hole[2] else template.record.hole(hole[1]).expression
+        out += f"{re.escape(chunk[at : hole.start()])}(?:{expression})"
+        at = hole.end()
+    return out + re.escape(chunk[at:])
