@@ -52,7 +52,6 @@ _SERVES = (Ready, EngineStats)
 _ACCESS = b" HTTP/1."
 
 
-
 class Sink(Protocol):
     """Where records can go as they come: `startup.Collector`, or what stands in front of one."""
 
