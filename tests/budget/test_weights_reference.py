@@ -221,3 +221,42 @@ def test_the_router_of_nemotron_h_was_in_full_precision_until_0_16(release: str,
     }  # fmt: skip
     found = estimate_weights(load_model_config(config), ServeOptions(), release)[0]
     assert found.by_part["router"] == 16 * 1024 * width + 16 * 4  # and the correction per expert
+
+
+_WRAPPED: dict[str, Any] = {
+    "model_type": "llava", "torch_dtype": "float16", "tie_word_embeddings": False,
+    "text_config": {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+        "num_hidden_layers": 16, "num_attention_heads": 32, "vocab_size": 32064, "max_position_embeddings": 4096,
+    },
+    "vision_config": {
+        "model_type": "clip_vision_model", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+        "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tp", [1, 4])
+def test_towers_that_are_not_modelled_are_counted_roughly_and_said_to_be(tp: int) -> None:
+    options = ServeOptions(tensor_parallel_size=tp)
+
+    def of(architecture: str) -> Any:
+        config = {**_WRAPPED, "architectures": [architecture]}
+        return estimate_weights(load_model_config(config), options, "0.32.0")[0]
+
+    known, rough = of("LlavaForConditionalGeneration"), of("NobodyForConditionalGeneration")
+    assert rough.low_bytes <= known.allocated_bytes <= rough.high_bytes
+    assert known.tolerance < rough.tolerance < 0.5
+    assert any("plain transformers" in note for note in rough.assumptions)
+
+
+def test_a_tower_without_sizes_leaves_the_sum_unknown_unless_it_is_not_built() -> None:
+    config = {
+        **_WRAPPED, "architectures": ["NobodyForConditionalGeneration"],
+        "vision_config": {"model_type": "gemma3n_vision", "architecture": "mobilenetv5_300m_enc"},
+    }  # fmt: skip
+    model = load_model_config(config)
+    assert estimate_weights(model, ServeOptions(), "0.32.0")[0].unknown
+    text = estimate_weights(model, ServeOptions(unused={"language_model_only": True}), "0.32.0")[0]
+    assert not text.unknown
+    assert "vision" not in text.by_part

@@ -101,6 +101,7 @@ class Builder:
         buffers: ``(part, bytes)`` of every buffer.
         after: ``(part, bytes)`` of tensors that appear only after loading.
         notes: assumptions made on the way.
+        uncertain: bytes of parts whose structure is only guessed at.
 
     """
 
@@ -115,6 +116,7 @@ class Builder:
     after: list[tuple[str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ropes: set[tuple[object, ...]] = field(default_factory=set)
+    uncertain: int = 0
 
     def cut(self, size: int, what: str, ways: int | None = None) -> int:
         """``size`` divided over the tensor-parallel ranks (or ``ways``)."""

@@ -153,6 +153,9 @@ def _stage(
     tensors = [*(size for _, size in build.params), *drafter.kept, *buffers, *after]
     limit = _SPLIT_LIMIT if release.since("0.21.0") else None
     tolerance, reason = _tolerance(scheme, options, device, drafter.missing, absorbed=bool(after))
+    if build.uncertain and tolerance < 1:
+        tolerance += build.uncertain / max(1, sum(tensors))
+        reason = "the towers are counted as plain transformers and uncertain by their whole size"
     return WeightEstimate(
         pp_rank=rank,
         param_bytes=sum(size for _, size in build.params) + drafted,

@@ -30,6 +30,7 @@ from vlogcheck.budget.weights._own_sparse import (
     step3_layer,
     step3p5_layer,
 )
+from vlogcheck.budget.weights._plain_tower import has_tower, plain_towers
 from vlogcheck.budget.weights._special import gemma4_layer, llama4_layer, loop_coder_layer
 from vlogcheck.budget.weights._tower import Tower, add_tower
 from vlogcheck.budget.weights._traits import Traits, through_transformers
@@ -107,6 +108,24 @@ WRAPPERS: dict[str, tuple[str | None, Tower]] = {
 
 #: ``model_type`` of a text part -> the architecture it is.
 TEXT_TYPES = {
+    "cohere2": "Cohere2ForCausalLM",
+    "deepseek_v2": "DeepseekV2ForCausalLM",
+    "deepseek_v3": "DeepseekV3ForCausalLM",
+    "ernie4_5_moe": "Ernie4_5_MoeForCausalLM",
+    "gemma3n_text": "Gemma3nForCausalLM",
+    "gemma4_text": "Gemma4ForCausalLM",
+    "glm4_moe": "Glm4MoeForCausalLM",
+    "granite": "GraniteForCausalLM",
+    "internlm2": "InternLM2ForCausalLM",
+    "kimi_k2": "DeepseekV3ForCausalLM",
+    "lfm2": "Lfm2ForCausalLM",
+    "nemotron_h": "NemotronHForCausalLM",
+    "qwen2_5_omni_text": "Qwen2ForCausalLM",
+    "qwen3_5_moe_text": "Qwen3_5MoeForCausalLM",
+    "qwen3_5_text": "Qwen3_5ForCausalLM",
+    "qwen3_omni_moe_text": "Qwen3MoeForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM",
+    "step3p5": "Step3p5ForCausalLM",
     "gemma": "GemmaForCausalLM",
     "gemma2": "Gemma2ForCausalLM",
     "gemma3_text": "Gemma3ForCausalLM",
@@ -124,7 +143,9 @@ def text_architecture(model: ModelConfig) -> str:
     """Architecture of the language model, looked up inside multimodal wrappers."""
     name = model.architecture or ""
     if name not in WRAPPERS:
-        return name
+        if name in TRAITS or not has_tower(model):
+            return name
+        return model.text_architecture or TEXT_TYPES.get(model.text_model_type, name)
     return WRAPPERS[name][0] or model.text_architecture or TEXT_TYPES.get(model.text_model_type, "")
 
 
@@ -173,6 +194,8 @@ def build_model(
         traits = through_transformers(traits)
     if name in WRAPPERS and not text_only and model.outer.has("vision_config"):
         add_tower(build, model, WRAPPERS[name][1], copied=copied_tower)
+    elif name not in WRAPPERS and not text_only and name not in TRAITS and has_tower(model):
+        plain_towers(build, model)
     decoder(build, model, traits, layers, layer=layer_builder(model))
     if text_architecture(model) == "Gemma3nForCausalLM":
         gemma3n_streams(build, model)
