@@ -234,3 +234,66 @@ def test_a_ledger_that_rests_on_an_assumed_utilization_accuses_nobody() -> None:
     assert result.contexts[0].observation.ranks[0].ledger["unexplained"].status == "assumed"
     assert not result.findings
     assert [skipped.code for skipped in result.skipped] == ["VL113"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    total=st.integers(8 * GIB, 200 * GIB), share=st.integers(30, 98), weights=st.integers(0, 5000),
+    non_torch=st.integers(-500, 3000), activation=st.integers(0, 5000), leak=st.integers(-40, 40),
+    version=st.sampled_from(["0.6.5", "0.7.3", "0.8.5", "0.10.2"]),
+)  # fmt: skip
+def test_the_v0_engines_five_terms_close(
+    total: int, share: int, weights: int, non_torch: int, activation: int, leak: int, version: str
+) -> None:
+    """`determine_num_available_blocks` of 0.6.5 to 0.10.2: every figure rounded by itself."""
+    requested = Fraction(total * share, 100)
+    leaked = leak * 10 * MIB
+    pool = requested - (weights + non_torch + activation) * MIB - leaked
+
+    def gib(size: Fraction | int) -> str:
+        return f"{float(size / Fraction(GIB)):.2f}GiB"
+
+    log = (
+        f"INFO 03-01 10:00:00 [llm_engine.py:234] Initializing a V0 LLM engine (v{version}) with config: model='m'\n"
+        "INFO 03-01 10:00:40 [worker.py:267] Memory profiling takes 3.21 seconds\n"
+        f"INFO 03-01 10:00:40 [worker.py:267] the current vLLM instance can use total_gpu_memory ({gib(total)}) x"
+        f" gpu_memory_utilization ({share / 100:.2f}) = {gib(requested)}\n"
+        f"INFO 03-01 10:00:40 [worker.py:267] model weights take {gib(weights * MIB)}; non_torch_memory takes"
+        f" {gib(non_torch * MIB)}; PyTorch activation peak memory takes {gib(activation * MIB)}; the rest of the memory"
+        f" reserved for KV Cache is {gib(pool)}.\n"
+    )
+    result = check(log.encode(), select=["VL113"])
+    known = result.contexts[0].observation.ranks[0]
+    assert known.rule.subtracted == THREE
+    left = known.ledger["unexplained"].interval
+    assert left is not None
+    assert left.lo <= leaked <= left.hi
+    assert left.hi - left.lo <= Fraction(5, 100) * GIB + 10
+    assert bool(result.findings) == (not left.lo <= 0 <= left.hi)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    total=st.integers(8 * GIB, 200 * GIB), share=st.integers(50, 98), weights=st.integers(100, 5000),
+    non_torch=st.integers(0, 3000), activation=st.integers(0, 5000), others=st.integers(0, 20_000),
+)  # fmt: skip
+def test_0_6_4_charges_others_and_still_closes(
+    total: int, share: int, weights: int, non_torch: int, activation: int, others: int
+) -> None:
+    """What other processes hold is inside its non-torch memory: the terms add up, and the rule says whose they are."""
+    outside = (non_torch + others) * MIB
+    peak = (weights + activation) * MIB
+    pool = Fraction(total * share, 100) - peak - outside
+    log = (
+        "INFO 11-18 17:10:54 llm_engine.py:249] Initializing an LLM engine (v0.6.4.post1) with config: model='m'\n"
+        f"INFO 11-18 17:11:00 model_runner.py:1077] Loading model weights took {weights * MIB / GIB:.4f} GB\n"
+        f"INFO 11-18 17:11:01 worker.py:232] Memory profiling results: total_gpu_memory={total / GIB:.2f}GiB"
+        f" initial_memory_usage={(weights * MIB + outside) / GIB:.2f}GiB peak_torch_memory={peak / GIB:.2f}GiB"
+        f" memory_usage_post_profile={(weights * MIB + outside) / GIB:.2f}GiB non_torch_memory={outside / GIB:.2f}GiB"
+        f" kv_cache_size={float(pool / GIB):.2f}GiB gpu_memory_utilization={share / 100:.2f}\n"
+    )
+    known = check(log.encode()).contexts[0].observation.ranks[0]
+    left = known.ledger["unexplained"].interval
+    assert left is not None
+    assert 0 in left
+    assert known.rule.others_charged
