@@ -70,7 +70,7 @@ def test_what_the_scheduler_runs_is_beside_what_the_cache_holds(tmp_path: Path) 
 
 
 def test_a_pool_without_activation_is_called_a_bound(tmp_path: Path) -> None:
-    said = "before activation and graphs"
+    said = "nothing set aside for activation and graphs"
     assert said in budget(tmp_path, DENSE, "--total-memory 24GiB")[1].splitlines()[0]
     assert said not in budget(tmp_path, DENSE, "--total-memory 24GiB --other-memory 2GiB")[1].splitlines()[0]
 
@@ -88,3 +88,21 @@ def test_a_value_that_vllm_does_not_take_is_a_usage_error(tmp_path: Path, flags:
     status, _, error = budget(tmp_path, DENSE, f"--total-memory 24GiB -- {flags}")
     assert status == 2
     assert says in error
+
+
+def test_lines_are_folded_at_the_terminal(tmp_path: Path) -> None:
+    from vlogcheck.budget.answer import answer
+    from vlogcheck.budget.flags import ServeOptions
+    from vlogcheck.budget.model import load_model_config
+    from vlogcheck.report.budget import render
+    from vlogcheck.units import parse_size
+
+    options = ServeOptions(max_model_len=4096)
+    found = [
+        answer(load_model_config(config), options, name=name, total_memory=parse_size("24GiB"), concurrency=16)
+        for name, config in (("dense", DENSE), ("encoder", ENCODER))
+    ]
+    for budgets in (found[:1], found[1:], found):
+        narrow = render(budgets, options, width=80)
+        assert sorted(narrow.split()) == sorted(render(budgets, options).split())
+        assert [line for line in narrow.splitlines() if len(line) > 80 and budgets is not found] == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vlogcheck.cli._output import put
-from vlogcheck.cli._types import Count, Number, Size, Sizes, WithFlags
+from vlogcheck.cli._types import Count, Number, Size, Sizes, WithFlags, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,7 +98,7 @@ def command(ctx: click.Context, /, configs: tuple[str, ...], output: str, **opti
         )
         for config in configs
     ]  # fmt: skip
-    put(render_json(budgets) if output == "json" else render(budgets, flags))
+    put(render_json(budgets) if output == "json" else render(budgets, flags, width=width()))
     verdicts = [budget.fits for budget in budgets]
     sys.exit(1 if False in verdicts else 3 if None in verdicts else 0)
 

@@ -6,6 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING
 
+from vlogcheck.report._layout import fold
 from vlogcheck.units import format_bytes, format_gib
 
 if TYPE_CHECKING:
@@ -25,27 +26,25 @@ def render_json(budgets: list[Budget]) -> str:
     return json.dumps(data[0] if len(data) == 1 else {"budgets": data}, ensure_ascii=False, indent=2)
 
 
-def render(budgets: list[Budget], flags: ServeOptions) -> str:
-    """Return the ledger of one model, or the table of what a card can serve for several."""
+def render(budgets: list[Budget], flags: ServeOptions, *, width: int | None = None) -> str:
+    """Return the ledger of one model, or the table of what a card can serve for several; folded at `width` columns."""
     if len(budgets) == 1:
-        return "\n".join(_one(budgets[0], flags))
-    return "\n".join([*_table(budgets), *_notes(budgets, flags)])
+        return "\n".join(_one(budgets[0], flags, width))
+    return "\n".join([*_table(budgets, width), *_notes(budgets, flags, width)])
 
 
-def _one(budget: Budget, flags: ServeOptions) -> list[str]:
+def _one(budget: Budget, flags: ServeOptions, width: int | None) -> list[str]:
     made = budget.plan
     reason = _reason(budget)
     bound = budget.fits and budget.ledger["other"].status == "assumed"
-    verdict = _FITS[budget.fits] + (
-        " before activation and graphs, which a configuration does not tell" if bound else ""
-    )
-    out = [f"{budget.name}: {verdict}" + (f": {reason}" if reason else "")]
+    aside = " (nothing set aside for activation and graphs: give --other-memory)" if bound else ""
+    out = fold("", f"{budget.name}: {_FITS[budget.fits]}" + (f": {reason}" if reason else "") + aside, width, hang=2)
     if made.unknown is not None:
         out.append(f"  not modelled: {made.unknown.reason}")
         out += [f"  can still be checked in a log: {what}" for what in made.unknown.checkable]
         return out
     rows = [(term.label, term.text(), _note(term.formula, term.origin, term.status)) for term in budget.ledger]
-    out += _align(rows)
+    out += _align(rows, width)
     layers = _align(
         [
             (
@@ -55,7 +54,8 @@ def _one(budget: Budget, flags: ServeOptions) -> list[str]:
                 + (f", window {item.spec.window:,}" if item.spec.window else ""),
             )
             for item in made.specs
-        ]
+        ],
+        width,
     )
     out += ["", "  layers", *layers] if layers else []
     if len(made.groups) > 1:
@@ -64,13 +64,13 @@ def _one(budget: Budget, flags: ServeOptions) -> list[str]:
     if per_request and made.max_model_len:
         out.append(f"  one request of {made.max_model_len:,} tokens takes {per_request:,} blocks")
     if made.error is not None:
-        out += ["", f"  vLLM would refuse: {made.error.message}"]
+        out += ["", *fold("  ", f"vLLM would refuse: {made.error.message}", width, hang=4)]
     answers = _answers(budget, flags)
-    out += ["", *answers] if answers else []
-    return out + _notes([budget], flags)
+    out += ["", *_align(answers, width)] if answers else []
+    return out + _notes([budget], flags, width)
 
 
-def _notes(budgets: list[Budget], flags: ServeOptions) -> list[str]:
+def _notes(budgets: list[Budget], flags: ServeOptions, width: int | None) -> list[str]:
     """Return what was assumed, each thing once, with the models it is about where not all share it."""
     about: dict[str, list[str]] = {}
     for budget in budgets:
@@ -78,10 +78,11 @@ def _notes(budgets: list[Budget], flags: ServeOptions) -> list[str]:
             about.setdefault(note, []).append(budget.name)
     out = ["", "  assumed"] if about else []
     for note, names in about.items():
-        out.append(f"    {note}" if len(names) == len(budgets) else f"    {', '.join(names)}: {note}")
+        about_all = len(names) == len(budgets)
+        out += fold("    ", note if about_all else f"{', '.join(names)}: {note}", width, hang=6)
     if ignored := [name for name in flags.unused if name not in _WEIGHED]:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in ignored)
-        out += ["", f"  flags taken to be without effect on memory: {named}"]
+        out += ["", *fold("  ", f"flags taken to be without effect on memory: {named}", width, hang=4)]
     return out
 
 
@@ -114,19 +115,22 @@ def _asked(budget: Budget) -> str:
         return "it has no KV cache: requests are limited by max_num_seqs and the step's tokens alone"
     if budget.concurrency is None or held is None:
         return ""
-    least = "≈ " if "kv_cache" in budget.ledger and not budget.ledger["kv_cache"].exact else ""
-    holds = f"the KV cache holds {least}{float(held):,.2f} requests of {budget.context:,} tokens"
+    holds = f"the KV cache holds {_held(budget)} requests of {budget.context:,} tokens"
     return f"{holds}, {budget.concurrency:,g} asked for"
 
 
-def _answers(budget: Budget, flags: ServeOptions) -> list[str]:
+def _held(budget: Budget) -> str:
+    held = budget.concurrency_at_context
+    about = "≈ " if not budget.ledger["kv_cache"].exact else ""
+    return f"{about}{float(held):,.2f}" if held is not None else "–"
+
+
+def _answers(budget: Budget, flags: ServeOptions) -> list[tuple[str, str, str]]:
     rows: list[tuple[str, str, str]] = []
     if budget.too_long or not budget.plan.specs:
         return []
     if budget.context and budget.concurrency_at_context is not None:
-        rows.append(
-            (f"requests of {budget.context:,} tokens at once", f"{float(budget.concurrency_at_context):,.2f}", "")
-        )
+        rows.append((f"requests of {budget.context:,} tokens at once", _held(budget), ""))
     if (scheduled := _scheduled(budget, flags)) is not None:
         rows.append(scheduled)
     if budget.concurrency is not None:
@@ -144,7 +148,7 @@ def _answers(budget: Budget, flags: ServeOptions) -> list[str]:
         rows.append(
             ("smallest tensor-parallel size that fits", "none up to 16" if degree is None else f"TP={degree}", "")
         )
-    return _align(rows)
+    return rows
 
 
 def _scheduled(budget: Budget, flags: ServeOptions) -> tuple[str, str, str] | None:
@@ -177,15 +181,15 @@ def _note(formula: str, origin: str, status: str) -> str:
     return f"{status}: {', '.join(parts)}" if parts else status
 
 
-def _align(rows: list[tuple[str, str, str]]) -> list[str]:
+def _align(rows: list[tuple[str, str, str]], width: int | None) -> list[str]:
     if not rows:
         return []
     first = max(len(row[0]) for row in rows)
     second = max(len(row[1]) for row in rows)
-    return [f"  {a:<{first}}  {b:>{second}}  {c}".rstrip() for a, b, c in rows]
+    return [line.rstrip() for a, b, c in rows for line in fold(f"  {a:<{first}}  {b:>{second}}  ", c, width)]
 
 
-def _table(budgets: list[Budget]) -> list[str]:
+def _table(budgets: list[Budget], width: int | None) -> list[str]:
     """One row per model: what a rank holds, the requests that run at once, and with what it would fit."""
     header = ("model", "weights/rank", "KV cache/rank", "tokens", "requests at once", "fits with", "verdict")
     rows = [header]
@@ -214,5 +218,6 @@ def _table(budgets: list[Budget]) -> list[str]:
     out = []
     for row in rows:
         cells = [f"{row[0]:<{widths[0]}}", *(f"{cell:>{widths[i]}}" for i, cell in enumerate(row[1:5], 1))]
-        out.append("  ".join([*cells, f"{row[5]:<{widths[5]}}", row[6]]).rstrip())
+        lead = "  ".join([*cells, f"{row[5]:<{widths[5]}}", ""])
+        out += [line.rstrip() for line in fold(lead, row[6], width)]
     return out
