@@ -94,3 +94,24 @@ def test_public_logs_of_the_v0_engine(name: str, model: str) -> None:
 @pytest.mark.parametrize(("release", "size"), [("0.7.1", 16), ("0.7.3", 16), ("0.8.0", 64), ("0.8.5", 64)])
 def test_the_latent_kernels_block_came_with_0_8(release: str, size: int) -> None:
     assert planned(_configs.DEEPSEEK_V2_LITE, release).specs[0].spec.block_size == size
+
+
+JAMBA = {
+    "architectures": ["JambaForCausalLM"], "model_type": "jamba", "num_hidden_layers": 32, "hidden_size": 4096,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "attn_layer_period": 8, "attn_layer_offset": 4,
+    "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 256, "intermediate_size": 14336,
+    "vocab_size": 65536, "max_position_embeddings": 262144, "torch_dtype": "bfloat16", "expert_layer_period": 2,
+    "expert_layer_offset": 1, "num_experts": 16, "num_experts_per_tok": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("release", ["0.6.6", "0.8.5", "0.9.1"])
+def test_states_lie_outside_the_blocks(release: str) -> None:
+    """Four of Jamba's 32 layers attend: the V0 engine's blocks are theirs alone, and V1 did not serve it yet."""
+    block = 4 * 2 * 16 * 8 * 128 * 2
+    found = plan(
+        load_model_config(JAMBA), options_from_mapping({"max_model_len": 4096}), release=release, available=10 * GIB
+    )
+    assert (found.num_blocks, found.cpu_blocks) == (10 * GIB // block, 4 * GIB // block)
+    assert found.settings is not None
+    assert found.settings.is_v0

@@ -43,7 +43,7 @@ class BlockSizes:
 def choose(model: ModelConfig, settings: Settings) -> BlockSizes:
     """Return the block sizes for one model and its settings."""
     chosen, assumption = _attention(model, settings)
-    if not traits.has_state(model):
+    if not traits.has_state(model) or settings.is_v0:
         return BlockSizes(chosen, 0, None, assumption)
     length = settings.max_model_len
     aligned = traits.has_attention(model) or settings.release.before("0.20.2")

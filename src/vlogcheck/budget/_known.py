@@ -80,6 +80,8 @@ def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) 
         return drafter
     if is_known_name(model):
         if release.before("0.10.0") and _traits.has_state(model):
+            if release.before("0.9.2") and _traits.has_attention(model):
+                return None  # the V0 engine, whose blocks are those of the attention layers
             return "state layers before 0.10.0 were kept outside the KV cache"
         return None
     exotic = [key for key in _EXOTIC if model.text.get(key) not in (None, [], {}, 0)]

@@ -90,7 +90,7 @@ def resolve(
 
     """
     notes = [note for note in (release.assumption, device.assumption) if note]
-    is_v0 = _is_v0(release, env, notes)
+    is_v0 = (release.before("0.9.2") and traits.has_state(model)) or _is_v0(release, env, notes)
     dtype = _dtype(model, options, notes)
     cache_dtype = _cache_dtype(model, options, release, notes)
     length = options.max_model_len

@@ -133,9 +133,9 @@ def _registered(kinds: tuple[str, ...], settings: Settings) -> list[str]:
     """Return one layer's caches in the order they are registered: a sparse layer's index before its latent.
 
     Until 0.23.0 layers that follow another layer's choice made an index of their own all the same. The V0 engine counts a
-    decoder layer once: what it attends to across lies in the same blocks.
+    decoder layer once, as what it attends to across lies in the same blocks, and keeps states outside of them.
     """
     if settings.is_v0:
-        kinds = tuple(kind for kind in kinds if kind != "cross")
+        kinds = tuple(kind for kind in kinds if kind != "cross" and kind not in STATE_KINDS)
     indexed = {"sparse", "sparse_shared"} if settings.release.before("0.24.0") else {"sparse"}
     return [name for kind in kinds for name in (("indexer", kind) if kind in indexed else (kind,))]
