@@ -202,6 +202,37 @@ def test_message_between_marks() -> None:
     assert not unrecognised(*lines)
 
 
+def test_words_in_bold_type() -> None:
+    record = one(
+        "INFO 05-06 07:08:11 [gpu_model_runner.py:1608] Graph capturing finished in **19 secs**, took **0.75 GiB**"
+    )
+    assert (record.seconds, float(record.gib)) == (19, 0.75)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("line", "tried", "total"),
+    [
+        (
+            "[rank3]:[E506 07:08:09.123456789 compiler_depend.ts:444] NPU out of memory. NPUWorkspaceAllocator tried to allocate"
+            " 256.00 MiB(NPU 3; 61.25 GiB total capacity; 64.00 MiB free). If you want to reduce memory usage, take a try",
+            0.25,
+            61.25,
+        ),
+        (
+            "  Failed to allocate resource[DeviceMemory] with info [size:3221225472]. Reason: Memory resources are exhausted.",
+            3,
+            None,
+        ),
+        ("EL0004: [PID: 77] 2025-05-06-07:08:09.123.456 Failed to allocate memory.", None, None),
+        ("RuntimeError: SYS_EBUSY: Lack of device memory. (code: -16)", None, None),
+    ],
+)
+def test_out_of_memory_in_the_words_of_runtimes(line: str, tried: float | None, total: float | None) -> None:
+    record = one(line)
+    assert type(record).__name__ == "OutOfMemory"
+    assert (record.tried_gib, record.total_gib) == (tried, total)  # type: ignore[attr-defined]
+
+
 def test_prose_is_no_message() -> None:
     prose = (
         "- GPU KV cache: 90,112 tokens; available KV cache memory: 5.75 GiB",

@@ -158,7 +158,9 @@ class Mender:
         return _OPENING.match(line.message.lstrip(_MARKS)) is not None
 
     def _unmarked(self, line: LogLine) -> Record | None:
-        """Return the record of a message between marks."""
+        """Return the record of a message between marks, or with some of its words in bold type."""
+        if "**" in line.message and (record := self._recognise(line._replace(message=line.message.replace("**", "")))):
+            return record
         if line.source is not None or line.message[:1] not in _MARKS:
             return None
         message = line.message.strip(_MARKS)

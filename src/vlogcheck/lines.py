@@ -66,7 +66,8 @@ _LOST = pattern(
     r"\[?(?P<file>[\w./\-]{0,120}\.py):(?P<lineno>\d{1,6})\] "
 )
 _DATELESS = pattern(
-    r"[\s>#*`|]{0,12}(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
+    r"[\s>#*`|]{0,12}(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)"
+    r"\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
 )
 # A prefix that another one interrupts.
 _CUT_PREFIX = pattern(

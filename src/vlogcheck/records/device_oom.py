@@ -49,7 +49,13 @@ _WORDS = {
         "UR_RESULT_ERROR_OUT_OF_RESOURCES",
         "PI_ERROR_OUT_OF_RESOURCES",
     ),
-    "NPU": ("NPU out of memory. Tried to", "ACL_ERROR_RT_MEMORY_ALLOCATION", "EL0004: Failed to allocate memory"),
+    "NPU": (
+        "NPU out of memory. Tried to",
+        "ACL_ERROR_RT_MEMORY_ALLOCATION",
+        "EL0004: Failed to allocate memory",
+        "(EL0004): Failed to allocate memory",
+    ),
+    "RBLN": ("SYS_EBUSY: Lack of device memory",),
     "MPS": ("MPS backend out of memory", "kIOGPUCommandBufferCallbackErrorOutOfMemory"),
     "TPU": ("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm",),
 }
@@ -84,7 +90,7 @@ class OutOfMemory(Record):
     free_gib: Size | None = None
     """Free device memory."""
     backend: Word | None = None
-    """CUDA, HIP, NPU, XPU, MPS, HPU or TPU. vLLM's own text says CUDA on every device."""
+    """CUDA, HIP, NPU, XPU, MPS, HPU, RBLN or TPU. vLLM's own text says CUDA on every device."""
     phase: Word | None = None
     """load, sampler or pooler (warm-up), where the wording says it."""
     dummy_requests: int | None = None
@@ -181,6 +187,35 @@ class OutOfMemory(Record):
             Template(text, versions="", source="torch", embedded=True, example=text, values={"backend": backend})
             for backend, texts in _WORDS.items()
             for text in texts
+        ),
+        Template(
+            "NPU out of memory. NPUWorkspaceAllocator tried to allocate {tried_gib}(NPU {device}; {total_gib} total capacity;"
+            " {free_gib} free)",
+            versions="",
+            source="torch_npu",
+            embedded=True,
+            example="NPU out of memory. NPUWorkspaceAllocator tried to allocate 212.00 MiB(NPU 3; 60.96 GiB total capacity;"
+            " 71.25 MiB free). If you want to reduce memory usage, take a try to set the environment variable"
+            " TASK_QUEUE_ENABLE=1.",
+            values={"backend": "NPU"},
+        ),
+        Template(
+            "EL0004: [PID: {_}] {_} Failed to allocate memory.",
+            versions="",
+            source="cann",
+            embedded=True,
+            example="EL0004: [PID: 4161] 2025-05-06-07:08:09.123.456 Failed to allocate memory.",
+            values={"backend": "NPU"},
+        ),
+        Template(
+            "Failed to allocate resource[DeviceMemory] with info [size:{tried_gib:bytes}]. Reason: Memory resources are"
+            " exhausted.",
+            versions="",
+            source="cann",
+            embedded=True,
+            example="Failed to allocate resource[DeviceMemory] with info [size:1073741824]. Reason: Memory resources are"
+            " exhausted.",
+            values={"backend": "NPU"},
         ),
         Template(
             "Allocation failed for size::{tried_gib:bytes} (",
