@@ -138,6 +138,33 @@ def test_parameters_of_vllms_own_classes(config: dict[str, Any], tp: int, pp: in
     assert [stage.param_bytes for stage in found] == expected
 
 
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (
+            {
+                **_BASE, "architectures": ["VaultGemmaForCausalLM"], "model_type": "vaultgemma", "hidden_size": 2304,
+                "intermediate_size": 9216, "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
+                "head_dim": 256, "vocab_size": 256000, "max_position_embeddings": 8192, "tie_word_embeddings": True,
+                "layer_types": ["sliding_attention", "full_attention"] * 13, "sliding_window": 4096,
+            },
+            5228444160,
+        ),
+        (
+            {
+                **_BASE, "architectures": ["MellumForCausalLM"], "model_type": "mellum", "hidden_size": 2304,
+                "intermediate_size": 7168, "num_hidden_layers": 28, "num_attention_heads": 32, "num_key_value_heads": 4,
+                "head_dim": 128, "vocab_size": 98304, "max_position_embeddings": 131072, "num_local_experts": 64,
+                "moe_intermediate_size": 896, "mlp_layer_types": ["sparse"] * 28,
+            },
+            24299846144,
+        ),
+    ],
+)  # fmt: skip
+def test_parameters_through_the_transformers_back_end(config: dict[str, Any], expected: int) -> None:
+    assert estimate_weights(load_model_config(config), ServeOptions(), "0.32.0")[0].param_bytes == expected
+
+
 def test_layers_that_reuse_keys_have_no_projection_for_them_from_0_30() -> None:
     model = load_model_config(GEMMA3N)
     old, new = (estimate_weights(model, ServeOptions(), release)[0].param_bytes for release in ("0.29.0", "0.30.0"))

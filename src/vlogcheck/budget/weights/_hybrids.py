@@ -111,7 +111,10 @@ def nemotron_h_layer(build: Builder, model: ModelConfig, traits: Traits, index: 
     """Nemotron-H: one sublayer per layer, named by a letter of ``hybrid_override_pattern``."""
     values = model.values
     pattern = values.text("hybrid_override_pattern")
-    names = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}
+    names = {
+        "mamba": "M", "mamba2": "M", "linear_attention": "M", "attention": "*", "full_attention": "*", "mlp": "-",
+        "moe": "E",
+    }  # fmt: skip
     if pattern is None:
         kinds = model.layer_types
         if kinds is None:

@@ -67,6 +67,10 @@ def _gemma3n(model: ModelConfig) -> Traits:
     return Traits(tied=True, qk_norm="head", normalizer=True)
 
 
+def _vaultgemma(model: ModelConfig) -> Traits:
+    return Traits(tied=True, transformers_since="0.2.0")
+
+
 def _gemma4(model: ModelConfig) -> Traits:
     return replace(_gemma3(model), norms=0)
 
@@ -236,5 +240,6 @@ DENSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "SolarForCausalLM": _llama,
     "TeleChat2ForCausalLM": _llama,
     "TeleChat3ForCausalLM": _llama,
+    "VaultGemmaForCausalLM": _vaultgemma,
     "XverseForCausalLM": _llama,
 }

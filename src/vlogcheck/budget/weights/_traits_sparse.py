@@ -161,6 +161,10 @@ def _hunyuan_moe(model: ModelConfig) -> Traits:
     return Traits(qkv_bias=bias, o_bias=bias, qk_norm=norm, transformers_since="0.29.0")
 
 
+def _mellum(model: ModelConfig) -> Traits:
+    return Traits(qk_norm="head", transformers_since="0.2.0")
+
+
 def _mimo_v2(model: ModelConfig) -> Traits:
     return Traits(correction_item=4)
 
@@ -202,6 +206,7 @@ SPARSE: dict[str, Callable[[ModelConfig], Traits]] = {
     "KimiK2ForCausalLM": _deepseek,
     "Llama4ForCausalLM": _plain,
     "LongcatFlashForCausalLM": _plain,
+    "MellumForCausalLM": _mellum,
     "MiMoV2FlashForCausalLM": _mimo_v2,
     "MiMoV2ForCausalLM": _mimo_v2,
     "MiniMaxForCausalLM": _minimax_01,

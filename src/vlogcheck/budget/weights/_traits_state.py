@@ -57,6 +57,10 @@ def _kimi_linear(model: ModelConfig) -> Traits:
     return Traits(embedding="first")
 
 
+def _olmo_hybrid(model: ModelConfig) -> Traits:
+    return Traits(qk_norm="whole", embedding="all", final_everywhere=True, head_all=True)
+
+
 def _lfm2(model: ModelConfig) -> Traits:
     return Traits(
         qk_norm="head",
@@ -80,5 +84,6 @@ STATE: dict[str, Callable[[ModelConfig], Traits]] = {
     "MambaForCausalLM": _mamba,
     "NemotronHForCausalLM": _nemotron_h,
     "NemotronHPuzzleForCausalLM": _nemotron_h,
+    "OlmoHybridForCausalLM": _olmo_hybrid,
     "Zamba2ForCausalLM": _zamba2,
 }
