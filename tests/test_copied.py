@@ -202,6 +202,22 @@ def test_message_between_marks() -> None:
     assert not unrecognised(*lines)
 
 
+def test_log_put_into_one_line() -> None:
+    messages = (
+        "Loading model weights took 7.5060 GB",
+        "# GPU blocks: 1655, # CPU blocks: 1365",
+        "Graph capturing finished in 12 secs.",
+    )
+    text = " ".join(f"INFO 07-17 21:58:1{n} worker.py:{n}] {message}" for n, message in enumerate(messages))
+    assert [type(r).__name__ for r in read(f"the output is {text}")] == [
+        "WeightsLoaded",
+        "DeviceBlocks",
+        "GraphCapture",
+    ]
+    # Without the blank, a process may have written into another one's figure.
+    assert [type(r).__name__ for r in read(text.replace(" INFO", "INFO"))] == ["WeightsLoaded", "GraphCapture"]
+
+
 def test_words_in_bold_type() -> None:
     record = one(
         "INFO 05-06 07:08:11 [gpu_model_runner.py:1608] Graph capturing finished in **19 secs**, took **0.75 GiB**"

@@ -34,7 +34,10 @@ class LogLine(NamedTuple):
     cut: bool = False
     """Whether the file ended in the middle of this line."""
     glued: bool = False
-    """Whether another message begins in the same physical line where this one ends, so that its end may be lost."""
+    """Whether another message begins in the same physical line where this one ends, so that its end may be lost.
+
+    With a blank between them, they stood in lines of their own before somebody put a log into one.
+    """
 
 
 # Escape sequences of colours that were made visible, or lost their escape character in copying.
@@ -224,7 +227,7 @@ class Splitter:
             lines.append(
                 LogLine(
                     number, message, match["level"], *origin, match["time"], source, wrapper_time, container,
-                    cut and following is None, following is not None,
+                    cut and following is None, following is not None and text[following.start() - 1] != " ",
                 )
             )  # fmt: skip
             match = following
