@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck._anchors import fixed_texts
 from vlogcheck._lazy import pattern
@@ -89,16 +90,7 @@ class Recogniser:
     def __init__(self, templates: Iterable[Template] | None = None) -> None:
         if templates is None:
             templates = [template for record in all_records().values() for template in record.templates]
-        self.templates = list(templates)
-        self.texts = fixed_texts(self.templates)
-        """What is always there of each template."""
-        by_anchor: dict[str, list[int]] = {}
-        for index, text in enumerate(self.texts):
-            literal = max(text.partition("\n")[0].split("\0"), key=len)
-            by_anchor.setdefault(literal[:_ANCHOR], []).append(index)
-        self._anchors = sorted(by_anchor)
-        self._by_anchor = [by_anchor[anchor] for anchor in self._anchors]
-        self._find = _finder(self._anchors)
+        self.templates, self.texts, self._by_anchor, self._find = _prepared(tuple(templates))
         self._pending: dict[tuple[Any, ...], _Pending] = {}
         self._dropped: list[LogLine] = []
         self._torn: tuple[int, str | None] | None = None
@@ -245,6 +237,29 @@ class Recogniser:
         )  # fmt: skip
         made.__dict__["template"] = template
         return made
+
+
+class _Prepared(NamedTuple):
+    """What can be said of templates before a line is seen."""
+
+    templates: tuple[Template, ...]
+    texts: tuple[str, ...]
+    """What is always there of each template."""
+    by_anchor: list[list[int]]
+    find: Any
+    """From a text to the indexes of `by_anchor` whose anchor is in it."""
+
+
+@lru_cache(maxsize=2)
+def _prepared(templates: tuple[Template, ...]) -> _Prepared:
+    """Prepare the search for templates: once for thousands of logs."""
+    texts = tuple(fixed_texts(templates))
+    by_anchor: dict[str, list[int]] = {}
+    for index, text in enumerate(texts):
+        literal = max(text.partition("\n")[0].split("\0"), key=len)
+        by_anchor.setdefault(literal[:_ANCHOR], []).append(index)
+    anchors = sorted(by_anchor)
+    return _Prepared(templates, texts, [by_anchor[anchor] for anchor in anchors], _finder(anchors))
 
 
 def _key(line: LogLine) -> tuple[Any, ...]:

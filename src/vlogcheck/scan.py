@@ -7,6 +7,7 @@ that makes a line look like a memory figure. Everything else is counted, never d
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vlogcheck._anchors import METRICS, SUSPICIOUS, Find, scan_anchors, scanner
@@ -91,7 +92,7 @@ class Parser:
         self._reworded = Reworded(self._recogniser.templates, self._recogniser.texts)
         self._whole = _WHOLE  # lines left of them, until the server serves
         self._width = wrapped_at
-        self._find: Find | None = None if wrapped_at else scanner(scan_anchors(self._recogniser.texts))
+        self._find: Find | None = None if wrapped_at else _finder(self._recogniser.texts)
         self._held: list[str] = []
         self._held_size = 0
         self._records: list[Record] = []
@@ -339,6 +340,12 @@ class Parser:
         if any(word in message for word in SUSPICIOUS) and looks_like_memory(message):
             return True
         return is_message(message) and self._reworded.nearest(message) is not None
+
+
+@lru_cache(maxsize=2)
+def _finder(texts: tuple[str, ...]) -> Find:
+    """Return the search for templates of these texts: made once for thousands of logs."""
+    return scanner(scan_anchors(texts))
 
 
 def _newlines(data: bytes, start: int, end: int) -> int:
