@@ -11,6 +11,16 @@ from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.startup import Startup
 
 _LENGTH = 240
+_SHORT = 100
+
+
+def _short(error: str) -> str:
+    """Return the error's class and the beginning of its text, in one line."""
+    if not error:
+        return "by an error that the log does not hold"
+    kind, colon, text = error.partition(": ")
+    line = " ".join(f"{kind.rpartition('.')[2]}{colon}{text}".split())
+    return "not for memory: " + (line if len(line) <= _SHORT else f"{line[: _SHORT - 1].rstrip()}…")
 
 
 @check("the server failed for a reason that is not memory", Severity.ERROR)
@@ -30,7 +40,7 @@ def failed_for_another_reason(outcome: Outcome, startup: Startup) -> Iterator[Fi
     if failure.after_ready:
         what = "the script failed" if script else "the engine failed"
     yield Finding(
-        f"{what} {when_text(failure)}{ranks_text(failure)}, and the error says nothing of memory",
+        f"{what} {when_text(failure)}{ranks_text(failure)}, {_short(error)}",
         line=record.line,
         expected="a server that keeps serving" if failure.after_ready else "a start-up that comes to its end",
         observed=error[:_LENGTH] or "the log holds no more than the announcement of a traceback",

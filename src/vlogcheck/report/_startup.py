@@ -82,8 +82,9 @@ def _state(context: Context) -> str:
     since = f" (line {line})" if line else ""
     failure = failure_of(startup)
     if failure is not None:
-        when = "after it was ready" if failure.after_ready else f"while {failure.phase}"
-        return f"failed {when} (line {failure.line})"
+        if failure.after_ready:
+            return f"was ready, and ended (line {failure.line})"
+        return f"failed while {failure.phase} (line {failure.line})"
     if startup.usable:
         return f"ready{since}"
     if context.facts is not None and context.facts.growing:
