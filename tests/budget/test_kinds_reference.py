@@ -13,7 +13,7 @@ import pytest
 
 from tests.budget import _configs
 from vlogcheck.budget.flags import parse_serve_flags
-from vlogcheck.budget.model import load_model_config
+from vlogcheck.budget.model import ModelConfigError, load_model_config
 from vlogcheck.budget.plan import KVPlan, plan
 
 GIB = 1 << 30
@@ -177,6 +177,11 @@ def test_blocks_and_cache_types_no_backend_takes(words: str, release: str, refus
     }  # fmt: skip
     options = parse_serve_flags(shlex.split(f"--max-model-len 8192 {words}"))
     assert (plan(load_model_config(config), options, release=release, available=GIB).error is not None) == refused
+
+
+def test_rounds_over_the_layers_are_bounded() -> None:
+    with pytest.raises(ModelConfigError, match="loop_num"):
+        _planned({**_LOOP_CODER, "loop_num": 10**9}, "--max-model-len 4096", GIB)
 
 
 def test_layers_that_follow_another_index_keep_none() -> None:

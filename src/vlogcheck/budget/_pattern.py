@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vlogcheck.budget._values import ModelConfigError
+from vlogcheck.budget._values import MAX_MODULES, ModelConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -250,6 +250,8 @@ def _bailing_hybrid(model: ModelConfig) -> Layers:
 def _loop_coder(model: ModelConfig) -> Layers:
     """Layers that are run several times: each round after the first keeps a window of its own."""
     rounds = model.values.integer("loop_num", minimum=1) or 2
+    if rounds > MAX_MODULES:
+        raise ModelConfigError(f"config key 'loop_num' is {rounds}: no model has that many rounds")
     return (("full", *("loop",) * (rounds - 1)),) * model.num_layers
 
 
