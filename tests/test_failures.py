@@ -241,3 +241,19 @@ def test_elapsed(earlier: str | None, later: str | None, seconds: float | None) 
 
 def test_durations_read_well() -> None:
     assert [duration(s) for s in (45, 600, 12_000, 360_000)] == ["45 s", "10 min", "3 h 20 min", "4 days 4 h"]
+
+
+def test_a_tiny_model_fills_no_host() -> None:
+    def killed(weights: str) -> Finding:
+        log = (
+            "INFO 03-01 10:00:00 [core.py:77] Initializing a V1 LLM engine (v0.11.0) with config: model='m', max_seq_len=4096\n"
+            f"INFO 03-01 10:00:09 [gpu_model_runner.py:2653] Model loading took {weights} GiB and 0.5 seconds\nKilled\n"
+        )
+        return next(finding for finding in check(log.encode()).findings if finding.code == "VL911")
+
+    small, large = killed("0.0204"), killed("27.5000")
+    assert "nearly always" in large.message
+    assert "at least" in large.remedy
+    assert "nearly always" not in small.message
+    assert "GB is the floor" not in small.remedy
+    assert "0.02 GiB" in small.remedy

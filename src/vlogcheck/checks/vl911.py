@@ -29,6 +29,8 @@ _NEED = {
 }
 _FLOOR, _CAPTURE, _SYSTEM = 32, 8, 4
 """GB: the least a host should have, what graph capture takes at most, what the system takes at most."""
+_TINY = 1.0
+"""GiB of weights below which the host's memory is not filled by the model."""
 
 
 @check("the host's memory ran out, or the process was killed", Severity.ERROR)
@@ -41,7 +43,12 @@ def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Findin
     when = when_text(failure)
     need = _NEED.get(failure.phase, "")
     weights = sum(r.gib for r in context.startup.all(WeightsLoaded))
-    if weights and failure.phase != "serving":
+    small = (
+        0 < (_weights(context) or 0) < _TINY
+    )  # such a model fills no host, and none of the rules of thumb is about it
+    if small:
+        need = f"the weights of this start-up are {_weights(context):.2f} GiB: the model itself fills no host"
+    elif weights and failure.phase != "serving":
         need += f"{'; ' if need else ''}the weights of this start-up are {weights:.2f} GiB"
     host = _host(context)
     if isinstance(record, NoSpaceLeft):
@@ -66,7 +73,7 @@ def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Findin
     elif isinstance(record, ProcessKilled):
         observed = "killed by signal 9 (exit code 137), by whom the log does not say"
         remedy = f"look for the kernel's word (dmesg | grep -i 'out of memory', the container's OOMKilled); {host}"
-        suspect = "perhaps by the host's memory" if failure.after_ready else "nearly always the host's memory"
+        suspect = "perhaps by the host's memory" if failure.after_ready or small else "nearly always the host's memory"
         message = f"the process was killed {when}: {suspect}"
     elif isinstance(record, OOMKilled):
         size = f", which held {record.resident_gib:.2f} GiB" if record.resident_gib is not None else ""
@@ -115,6 +122,12 @@ def _host(context: Context) -> str:
         return (
             f"give the host or the container at least {_FLOOR} GB{each}: the files of the model and {capture + _SYSTEM} GB for"
             " graph capture and the system have to fit (16 GB hosts fail, 64 GB is comfortable for a 14B model of 8 bits)"
+        )
+    if weights < _TINY:
+        graphs = "graph capture and " if capture else ""
+        return (
+            f"{weights:.2f} GiB of weights and {capture + _SYSTEM} GB for {graphs}the system need no large host: look"
+            " who else uses its memory, and at the container's limit"
         )
     needed = math.ceil(weights * GIB / 1e9) + capture + _SYSTEM
     graphs = f" + {capture} GB for graph capture" if capture else ""
