@@ -7,7 +7,7 @@ shape must be the same too, so one word of it that differs stands between the ot
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck._lazy import pattern
 
@@ -26,6 +26,8 @@ _SHORT = 4
 """Words up to which a wording is short: those it shares with a message may be chance."""
 _HOLE_WORDS = 12
 """Words a hole may be taken to hold."""
+_FIGURE_WORDS = 3
+"""Words, as letters and digits between others, of a hole that is a figure."""
 _LONGER = 60
 """Words of the message a text may be embedded in."""
 
@@ -35,7 +37,8 @@ _FIGURES = pattern(r"[\d.,]+")
 _OPTIONAL = pattern(r"\[\[((?:[^\[\]]|\[(?!\[)|\](?!\]))*)\]\]")
 _HOLE = pattern(r"(?<!\{)\{(\w+)(?::([^{}]*))?\}")
 _NUMBER = r"[\d.,e+\-]+"
-_EDGES = ".,:;()'`#=|"
+_EDGES = str.maketrans(dict.fromkeys(",:;()`#=|", " "))
+"""What stands at the edges of words, beside stops and apostrophes, which stand in them too."""
 
 
 class _Wording(NamedTuple):
@@ -45,6 +48,10 @@ class _Wording(NamedTuple):
     words: tuple[str, ...]
     """What always stands between its spaces, as the letters and digits in it."""
     holes: int
+
+
+_LAST: list[Any] = []
+"""The texts that were indexed last and their index: one log after the other is read with the same templates."""
 
 
 class Reworded:
@@ -70,9 +77,11 @@ class Reworded:
         return None if found is None else self._templates[found]
 
     def _search(self, message: str) -> int | None:
-        if self._index is None:
-            self._index = _indexed(self._templates, self._texts)
         index = self._index
+        if index is None:
+            if not _LAST or _LAST[0] != self._texts:
+                _LAST[:] = [self._texts, _indexed(self._templates, self._texts)]
+            index = self._index = _LAST[1]
         words = _WORDS.findall(message)
         present = frozenset(words)
         best: tuple[float, int] | None = None
@@ -82,13 +91,15 @@ class Reworded:
             if missing > _spare(count):
                 continue
             rank = (missing / count, wording.template)
-            if (best is None or rank < best) and self._fits(wording, message, len(words)):
+            if (best is None or rank < best) and self._fits(wording, message, len(words), count - missing):
                 best = rank
         return None if best is None else best[1]
 
-    def _fits(self, wording: _Wording, message: str, words: int) -> bool:
+    def _fits(self, wording: _Wording, message: str, words: int, found: int) -> bool:
         count = len(wording.words)
         template = self._templates[wording.template]
+        if found < 2 and (template.embedded or words > count + _FIGURE_WORDS * wording.holes):
+            return False
         if count > _SHORT:
             return words <= 2 * count + _HOLE_WORDS * (1 + wording.holes) + _LONGER * template.embedded
         shape = self._shapes.get(wording.template)
@@ -105,30 +116,30 @@ def _spare(count: int) -> int:
 def _indexed(templates: Sequence[Template], texts: Sequence[str]) -> dict[str, list[_Wording]]:
     """Return the wordings by their longest words: as many of each that one is there whatever words are missing."""
     index: dict[str, list[_Wording]] = {}
-    for number, text in enumerate(texts):
+    for number, text in enumerate("\x1e".join(texts).translate(_EDGES).split("\x1e")):
         for line in text.split("\n") if "\n" in text else (text,):
             words = _words(line)
             if (
-                len(words) < _SHORT and "\n" not in text
+                len(words) < _SHORT and line is text
             ):  # what JSON writers escape is in no fixed text, and may be half of it
-                words = _words(_HOLE.sub("\0", _without_options(templates[number].text, "\0")))
-            if len(words) > 1:
-                wording = _Wording(number, tuple(words), line.count("\0"))
-                for word in sorted(words, key=len)[-1 - _spare(len(words)) :]:
+                words = _words(_HOLE.sub("\0", _without_options(templates[number].text, "\0")).translate(_EDGES))
+            count = len(words)
+            if count > 1:
+                wording = _Wording(number, words, line.count("\0"))
+                for word in sorted(words, key=len)[-1 - _spare(count) :]:
                     index.setdefault(word.partition(" ")[0], []).append(wording)
     return index
 
 
-def _words(text: str) -> dict[str, None]:
+def _words(text: str) -> tuple[str, ...]:
     """Return the words of a text, NUL standing for what may be anything. Of one such as `gpu-memory` the parts are one word."""
     words: dict[str, None] = {}
-    for part in text.split():
-        word = part.strip(_EDGES)
-        if not word.isalnum():
-            word = " ".join(_WORD.findall(part))
-        if word:
+    for word in text.split():
+        if word.isalnum() or word.isidentifier():
             words[word] = None
-    return words
+        elif word != "\0" and (parts := _WORD.findall(word)):
+            words[" ".join(parts)] = None
+    return tuple(words)
 
 
 def _without_options(text: str, by: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from vlogcheck._lazy import pattern
+
 from ._base import VLLM_PREFIX, VLLM_START
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 _NARROWEST, WIDEST = 40, 400
 _FEWEST = 3
 _SAMPLE = 2000
+_FIGURES = pattern(r"\d+")
 
 
 def _columns(line: str) -> int:
@@ -40,9 +43,10 @@ def _separator(line: str) -> bool:
 def is_hard_wrapped(lines: Sequence[str]) -> int | None:
     """Find the column (display columns, wide characters count two) at which lines were cut, None when they were not.
 
-    A log counts as cut when nothing is wider than that column, at least three lines reach it exactly, and nearly all of
-    those that do and begin with vLLM's prefix go on in a line without one: in an uncut log, most lines of any one
-    length are followed by a line with its own prefix.
+    A log counts as cut when nothing is wider than that column, at least three lines reach it exactly, and most of those
+    that do and begin with vLLM's prefix go on in a line without one: in an uncut log, most lines of any one length are
+    followed by a line with its own prefix. Of those that end there, lines that differ in figures only count once: a message
+    that happens to be as long may come a thousand times.
     """
     lines = [line.rstrip("\r\n") for line in lines[:_SAMPLE]]
     widths = [_columns(line) for line in lines]
@@ -57,8 +61,11 @@ def is_hard_wrapped(lines: Sequence[str]) -> int | None:
         for number, columns in enumerate(widths[:-1])
         if columns == width and _begins(lines[number]) and not _separator(lines[number])
     ]
-    going_on = sum(1 for number in full if lines[number + 1].strip() and not _begins(lines[number + 1]))
-    return width if going_on >= _FEWEST and going_on * 10 >= len(full) * 9 else None
+    going_on = [number for number in full if lines[number + 1].strip() and not _begins(lines[number + 1])]
+    if len(going_on) < _FEWEST:
+        return None
+    ended = {_FIGURES.sub("0", lines[number]) for number in {*full} - {*going_on}}
+    return width if len(going_on) >= 3 * len(ended) else None
 
 
 def rejoin(lines: Sequence[str], width: int) -> Iterator[tuple[int, str]]:
