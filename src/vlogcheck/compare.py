@@ -9,12 +9,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Union
 
+from vlogcheck._ceiling import is_uniform
 from vlogcheck._changes import Change, changes_between
 from vlogcheck._compared import OptionChange, Side, TermChange, compare_options, compare_terms
 from vlogcheck._news import news
 from vlogcheck._two_lengths import two_lengths
 from vlogcheck.budget.releases import parse_release
-from vlogcheck.context import ConcurrencyCeiling, Context, ceiling, is_uniform
+from vlogcheck.context import ConcurrencyCeiling, Context, ceiling
 from vlogcheck.failures import failure_of, reason
 from vlogcheck.registry import Missing
 

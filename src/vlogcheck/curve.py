@@ -45,7 +45,8 @@ def capacity_curve(context: Context) -> Curve:
 
     Never by dividing the printed tokens where layers may differ: then the curve is unknown.
     """
-    from vlogcheck.context import ceiling, is_uniform
+    from vlogcheck._ceiling import is_uniform
+    from vlogcheck.context import ceiling
     from vlogcheck.registry import Missing
 
     engines = [e for e in context.observation.engines if e.ledger["tokens"].known or e.capacity.concurrency]

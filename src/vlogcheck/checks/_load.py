@@ -6,8 +6,9 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
+from vlogcheck._ceiling import is_uniform
 from vlogcheck.checks._kv import same_for_all
-from vlogcheck.context import Context, is_uniform
+from vlogcheck.context import Context
 from vlogcheck.expected import ExpectedEngine, observed_blocks
 from vlogcheck.observed import EngineLedger
 from vlogcheck.records import HybridBlockSize

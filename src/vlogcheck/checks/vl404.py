@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from vlogcheck._ceiling import is_uniform
 from vlogcheck.checks._growth import longest_for
 from vlogcheck.checks._kv import Capacities, missing_memory, overridden
 from vlogcheck.checks._load import plan_of
-from vlogcheck.context import ConcurrencyCeiling, Context, is_uniform
+from vlogcheck.context import ConcurrencyCeiling, Context
 from vlogcheck.expected import observed_blocks
 from vlogcheck.observed import EngineLedger
 from vlogcheck.records import HybridBlockSize, MambaCacheMode, MambaPagePadding
