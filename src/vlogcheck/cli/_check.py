@@ -97,7 +97,8 @@ def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbo
         source, expect, live["timeout"], model=model, until=live["until"] or "decided", on_event=say,
         on_bytes=put_bytes if live["tee"] else None, **arguments,
     )  # fmt: skip
-    put(render(report, colour=use_colour(), verbose=verbose, width=width()), err=live["tee"])
+    stream = sys.stderr if live["tee"] else sys.stdout
+    put(render(report, colour=use_colour(stream), verbose=verbose, width=width(stream)), err=live["tee"])
     return report.exit_code
 
 

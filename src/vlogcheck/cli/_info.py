@@ -16,7 +16,9 @@ __all__ = ["explain", "list_", "parse"]
 @click.command("parse", short_help="Print one JSON object per record of a log.")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG…")
 @click.option(
-    "--unrecognised", is_flag=True, help="List memory-looking lines that no template knows, instead of records."
+    "--unrecognised",
+    is_flag=True,
+    help="List memory-looking and reworded lines that no template knows, instead of records.",
 )
 def parse(logs: tuple[str, ...], unrecognised: bool) -> None:
     """Print one JSON object per record of each LOG: a file, a directory, or `-` for standard input.
@@ -41,7 +43,8 @@ def parse(logs: tuple[str, ...], unrecognised: bool) -> None:
         def tell(line: Any, path: str = path) -> None:
             nonlocal found
             found += 1
-            show(path, {"line": line.number, "message": line.message, "process": line.process})
+            row = {"line": line.number, "message": line.message, "process": line.process, "nearest": line.nearest}
+            show(path, row)
 
         for record in read(path, on_unrecognised=tell if unrecognised else None, on_end=lines.append):
             if not unrecognised:
@@ -50,7 +53,7 @@ def parse(logs: tuple[str, ...], unrecognised: bool) -> None:
         if not found:
             silent.append((path, sum(lines)))
     if silent:
-        what = "memory-looking line that no template knows" if unrecognised else "vLLM message"
+        what = "memory-looking or reworded line that no template knows" if unrecognised else "vLLM message"
         if len(paths) == 1:
             ((name, count),) = silent
             where = f"{name}: " if name != "-" else ""

@@ -10,7 +10,7 @@ import click
 
 from vlogcheck.cli._output import put, put_bytes
 from vlogcheck.cli._question import arguments_of, question
-from vlogcheck.cli._types import Duration, WithFlags, say, width
+from vlogcheck.cli._types import Duration, WithFlags, say, use_colour, width
 
 __all__ = ["command"]
 
@@ -62,7 +62,7 @@ def command(ctx: click.Context, /, output: str, verbose: bool, **options: Any) -
         command, Inquiry(**arguments_of(options)), timeout=options["timeout"], keep=keep, until=options["until"],
         grace=options["grace"], on_event=say, on_bytes=put_bytes,
         on_report=lambda report: put(
-            render(report, colour=False, verbose=verbose, width=width(sys.stderr)), err=True
+            render(report, colour=use_colour(sys.stderr), verbose=verbose, width=width(sys.stderr)), err=True
         ),
     )  # fmt: skip
     if result.kept:

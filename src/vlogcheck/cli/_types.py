@@ -129,8 +129,9 @@ def worst(codes: list[int]) -> int:
     return 1 if 1 in codes else max(codes, default=0)
 
 
-def use_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def use_colour(stream: Any = None) -> bool:
+    """Whether what goes to a stream (default: standard output) may be coloured."""
+    return (stream or sys.stdout).isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def width(stream: Any = None) -> int | None:
