@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conftest import shared
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.api import Inquiry, read
 from vlogcheck.context import Context, LogFacts
 from vlogcheck.curve import capacity_curve, lengths
-from vlogcheck.expected import Model, observed_blocks
+from vlogcheck.expected import Model
 from vlogcheck.registry import Missing, Severity
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from typing import Any
 from packaging.version import Version
 
 from tests.conftest import shared
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.api import Inquiry, read
 from vlogcheck.context import Context
-from vlogcheck.expected import Model, observed_blocks
+from vlogcheck.expected import Model
 from vlogcheck.registry import Missing, Severity
 
 STEP = 5

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from vlogcheck.budget.releases import default_utilization, parse_release
+from vlogcheck._compared_options import OptionChange, compare_options, option_of
 from vlogcheck.ledger import Ledger, Number, Term
 from vlogcheck.records import KVCacheTooSmall
 
@@ -19,13 +19,6 @@ _SIGNS = {"requested": 1, "weights": -1, "non_torch": -1, "activation": -1, "gra
 """The terms whose sum is the available memory, with their signs."""
 _SHOWN = ("total", "utilization", *_SIGNS, "consumed", "kv_cache")
 _ENGINE = ("kv_bytes_per_token", "block_size", "blocks", "tokens", "max_model_len", "concurrency", "max_num_seqs")
-_OPTIONS = (
-    "model", "dtype", "kv_cache_dtype", "quantization", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
-    "gpu_memory_utilization", "kv_cache_memory_bytes", "block_size", "num_gpu_blocks_override", "tensor_parallel_size",
-    "pipeline_parallel_size", "data_parallel_size", "enforce_eager", "enable_prefix_caching", "enable_chunked_prefill",
-    "chunked_prefill_enabled", "speculative_config", "enable_lora", "cpu_offload_gb", "swap_space", "kv_transfer_config",
-    "disable_hybrid_kv_cache_manager", "mamba_cache_mode", "limit_mm_per_prompt",
-)  # fmt: skip
 
 
 class Side(NamedTuple):
@@ -84,16 +77,6 @@ class TermChange(NamedTuple):
         return self.old.known and self.new.known and not self.old.agrees(self.new)
 
 
-class OptionChange(NamedTuple):
-    """An option that differs."""
-
-    name: str
-    old: Any
-    new: Any
-    why: str
-    """`stated` (in the arguments or the banner) or what changed the default."""
-
-
 def compare_terms(old: Side, new: Side, *, comparable: bool = True) -> list[TermChange]:
     """Return every term that one of the two knows; `comparable` says whether their printed tokens mean the same."""
     per_token = old.term("kv_bytes_per_token")
@@ -132,7 +115,7 @@ def compare_terms(old: Side, new: Side, *, comparable: bool = True) -> list[Term
 def _same_layout(old: Side, new: Side) -> bool:
     """Whether a token costs the same on both sides as far as the options tell."""
     names = ("model", "dtype", "kv_cache_dtype", "tensor_parallel_size", "pipeline_parallel_size")
-    return all(_option(old, name) == _option(new, name) for name in names)
+    return all(option_of(old, name) == option_of(new, name) for name in names)
 
 
 def _pools(old: Side, new: Side) -> tuple[Term, Term]:
@@ -202,36 +185,3 @@ def _rate_effect(old: Side, new: Side) -> tuple[Fraction, Fraction] | None:
     values = [Fraction(p) / Fraction(a) - Fraction(p) / Fraction(b)
               for p in (pool.lo, pool.hi) for a in (after.lo, after.hi) for b in (before.lo, before.hi)]  # fmt: skip
     return min(values), max(values)
-
-
-def compare_options(old: Side, new: Side) -> list[OptionChange]:
-    found = []
-    for name in _OPTIONS:
-        before, after = _option(old, name), _option(new, name)
-        if before == after:
-            continue
-        why = "stated"
-        if before is None or after is None:
-            why = (
-                "stated in one log only"
-                if name != "gpu_memory_utilization"
-                else "stated in one log, default in the other"
-            )
-        found.append(OptionChange(name, before, after, why))
-    if _option(old, "gpu_memory_utilization") is None and _option(new, "gpu_memory_utilization") is None:
-        shares = [default_utilization(parse_release(side.version)) for side in (old, new)]
-        if shares[0] != shares[1] and None not in (old.version, new.version):
-            found.append(
-                OptionChange("gpu_memory_utilization", shares[0], shares[1], "the default of the release changed")
-            )
-    return found
-
-
-def _option(side: Side, name: str) -> Any:
-    startup = side.context.startup
-    if name in startup.args:
-        return startup.args[name]
-    config = startup.config
-    if config is None or not isinstance(config.config, dict):
-        return None
-    return config.config.get({"max_model_len": "max_seq_len"}.get(name, name))

@@ -7,46 +7,25 @@ what neither prints, so the sum always closes: available memory = requested − 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Union
+from typing import IO, TYPE_CHECKING, Any, Union
 
-from vlogcheck._ceiling import is_uniform
 from vlogcheck._changes import Change, changes_between
 from vlogcheck._compared import OptionChange, Side, TermChange, compare_options, compare_terms
+from vlogcheck._loss import Loss, ceiling_of, comparable_tokens, loss_of
 from vlogcheck._news import news
 from vlogcheck._two_lengths import two_lengths
 from vlogcheck.budget.releases import parse_release
-from vlogcheck.context import ConcurrencyCeiling, Context, ceiling
+from vlogcheck.context import Context
 from vlogcheck.failures import failure_of, reason
-from vlogcheck.registry import Missing
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
 
     from vlogcheck.registry import Finding
 
 __all__ = ["Diff", "Loss", "OptionChange", "Side", "TermChange", "diff"]
 
 LogSource = Union[str, "os.PathLike[str]", bytes, IO[bytes]]
-
-
-class Loss(NamedTuple):
-    """How much capacity was lost, as a share: negative is a gain."""
-
-    what: str
-    """tokens, `requests of N tokens`, or available memory."""
-    old: Fraction
-    new: Fraction
-    lo: Fraction
-    hi: Fraction
-    """Bounds of the loss, from the rounding of the printed figures."""
-    bounds: tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
-    """Bounds of `old` and `new` themselves."""
-
-    @property
-    def wide(self) -> bool:
-        """Whether the loss is only bounded, since a request's cost at the compared length is not known."""
-        return self.hi - self.lo > Fraction(1, 50)
 
 
 class Diff:
@@ -60,8 +39,8 @@ class Diff:
         self.options = compare_options(old, new)
         releases = parse_release(old.version), parse_release(new.version)
         self.known: list[Change] = [] if None in (old.version, new.version) else changes_between(*releases)
-        self.ceilings = _ceiling(old, context), _ceiling(new, context)
-        self.loss = _loss(old, new, context)
+        self.ceilings = ceiling_of(old, context), ceiling_of(new, context)
+        self.loss = loss_of(old, new, context)
         self.two_lengths = two_lengths(old, new)
         """What the two say about the cost of a request, where they are one server at two lengths."""
         self._news: list[Finding] | None = None
@@ -168,53 +147,3 @@ def _side(source: LogSource | Context) -> Side:
         pools = [r for r in engine.ranks if "kv_cache" in r.ledger]
         rank = min(pools, key=lambda r: r.ledger["kv_cache"].lo or 0, default=None) or next(iter(engine.ranks), None)
     return Side(source, engine, rank)
-
-
-def _ceiling(side: Side, context: int | None) -> ConcurrencyCeiling | None:
-    try:
-        return ceiling(side.context, context)
-    except Missing:
-        return None
-
-
-def comparable_tokens(old: Side, new: Side) -> bool:
-    """Whether the printed tokens mean the same: both counted, both computed for one length, or a uniform model."""
-    computed = [parse_release(side.version).since("0.20.2") for side in (old, new)]
-    lengths = [side.term("max_model_len").lo for side in (old, new)]
-    if old.engine is None or new.engine is None:
-        return False
-    if all(computed):
-        return lengths[0] == lengths[1]
-    if not any(computed):  # counted tokens are a capacity only where every layer costs the same
-        return all(side.term("concurrency").lo is None or _alike(side) for side in (old, new))
-    counted = old if computed[1] else new
-    assert counted.engine is not None
-    return is_uniform(counted.context, counted.engine)
-
-
-def _alike(side: Side) -> bool:
-    assert side.engine is not None
-    return side.version is None or is_uniform(side.context, side.engine)
-
-
-def _loss(old: Side, new: Side, context: int | None) -> Loss | None:
-    """Return the loss of what can be compared: tokens, else requests of one length, else memory."""
-    tokens = old.term("tokens"), new.term("tokens")
-    if context is None and comparable_tokens(old, new) and tokens[0].known and tokens[1].known:
-        return _share("tokens", *((t.lo, t.hi) for t in tokens))
-    lengths = [side.term("max_model_len").lo for side in (old, new)]
-    length = context or (min(int(n) for n in lengths if n is not None) if None not in lengths else None)
-    if length:
-        ceilings = _ceiling(old, length), _ceiling(new, length)
-        if ceilings[0] is not None and ceilings[1] is not None:
-            return _share(f"requests of {length:,} tokens", *((c.kv_lo, c.kv_hi) for c in ceilings if c is not None))
-    pools = old.term("kv_cache"), new.term("kv_cache")
-    return _share("available memory", *((t.lo, t.hi) for t in pools)) if pools[0].known and pools[1].known else None
-
-
-def _share(what: str, old: Sequence[Any], new: Sequence[Any]) -> Loss | None:
-    if not old[0] or old[0] <= 0:
-        return None
-    low, high = 1 - Fraction(new[1]) / Fraction(old[0]), 1 - Fraction(new[0]) / Fraction(old[1])
-    bounds = (Fraction(old[0]), Fraction(old[1])), (Fraction(new[0]), Fraction(new[1]))
-    return Loss(what, Fraction(old[0] + old[1]) / 2, Fraction(new[0] + new[1]) / 2, low, high, bounds)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vlogcheck.deployment import environment_from_log, not_modelled, options_from_log, platform_of
+from vlogcheck._pool_blocks import observed_blocks
+from vlogcheck.deployment import not_modelled, platform_of
 from vlogcheck.ledger import Ledger
 from vlogcheck.records import BlocksOverride
 from vlogcheck.units import Interval
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from vlogcheck.observed import EngineLedger
     from vlogcheck.startup import Startup
 
-__all__ = ["ExpectedEngine", "Model", "observed_blocks", "options_from_log"]
+__all__ = ["ExpectedEngine", "Model", "Setup"]
 
 
 class ExpectedEngine(NamedTuple):
@@ -135,6 +136,8 @@ class Model:
 
     def setup(self, startup: Startup, engine: EngineLedger) -> Setup:
         """Return what the plan is made from. Raises `ValueError` for an option that cannot be meant."""
+        from vlogcheck._stated_options import environment_from_log, options_from_log
+
         options = options_from_log(startup, engine)
         available = engine.available
         stages = available.stages if available is not None else []
@@ -175,53 +178,6 @@ class Model:
 
 def _fixed(engine: EngineLedger) -> bool:
     return engine.available is not None and engine.available.tightest.exact
-
-
-_MOST_BLOCKS = 1 << 50
-
-
-def observed_blocks(expected: ExpectedEngine) -> Interval | None:
-    """Return the blocks the log's own figures mean under the expected layout of groups and pages.
-
-    These are the numbers of blocks for which the release would print the tokens and the concurrency in the log; None where it
-    would print them for no number at all, so the layout is not the one that served.
-    """
-    ledger = expected.engine.ledger
-    bounds = Interval(0, _MOST_BLOCKS)
-    printed = ledger["blocks"].interval
-    if printed is not None and ledger["blocks"].status == "printed":
-        bounds = printed
-    pool, length = expected.plan.pool, ledger["max_model_len"].interval
-    if pool is None or length is None or length.lo <= 0:
-        return printed
-    known = printed is not None
-    if (tokens := ledger["tokens"]).status == "printed" and (figure := tokens.interval) is not None:
-        known = True
-        bounds = Interval(
-            _least(bounds, lambda n: pool.printed(n, length.lo)[0] >= figure.lo),
-            _least(bounds, lambda n: pool.printed(n, length.lo)[0] > figure.hi) - 1,
-        )
-    concurrency = ledger["concurrency"]
-    if concurrency.lo is not None and concurrency.hi is not None and bounds.lo <= bounds.hi:
-        known = True
-        low, high = concurrency.lo, concurrency.hi
-        bounds = Interval(
-            _least(bounds, lambda n: pool.printed(n, length.lo)[1] >= low),
-            _least(bounds, lambda n: pool.printed(n, length.lo)[1] > high) - 1,
-        )
-    return bounds if known and bounds.lo <= bounds.hi else None
-
-
-def _least(bounds: Interval, reached: Any) -> int:
-    """Return the smallest number in the bounds for which a growing condition holds, one past them if none does."""
-    low, high = bounds.lo, bounds.hi + 1
-    while low < high:
-        middle = (low + high) // 2
-        if reached(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 def _ledger(plan: KVPlan, engine: EngineLedger) -> Ledger:

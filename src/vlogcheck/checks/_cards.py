@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.advice import reserve
 from vlogcheck.checks._memory import DeviceWorkers, Worker, held_before
 from vlogcheck.checks._weights import parallel_sizes
 from vlogcheck.context import Context, provide
-from vlogcheck.expected import observed_blocks
 from vlogcheck.registry import Missing
 from vlogcheck.smi import Card, Occupancy
 from vlogcheck.units import Interval

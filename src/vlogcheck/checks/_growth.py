@@ -6,10 +6,11 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.checks._kv import utilization_for
 from vlogcheck.checks._load import engine_of, per_engine, plan_of
 from vlogcheck.context import ConcurrencyCeiling, Context, ceiling
-from vlogcheck.expected import ExpectedEngine, observed_blocks
+from vlogcheck.expected import ExpectedEngine
 from vlogcheck.observed import EngineLedger
 from vlogcheck.units import Interval, format_gib
 

@@ -6,10 +6,11 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.context import Context, provide
 from vlogcheck.deployment import not_modelled, platform_of, stated
 from vlogcheck.expect import Expectation
-from vlogcheck.expected import ExpectedEngine, observed_blocks
+from vlogcheck.expected import ExpectedEngine
 from vlogcheck.ledger import Number
 from vlogcheck.observed import EngineLedger
 from vlogcheck.records import BlocksOverride

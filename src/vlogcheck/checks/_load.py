@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from vlogcheck._ceiling import is_uniform
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.checks._kv import same_for_all
 from vlogcheck.context import Context
-from vlogcheck.expected import ExpectedEngine, observed_blocks
+from vlogcheck.expected import ExpectedEngine
 from vlogcheck.observed import EngineLedger
 from vlogcheck.records import HybridBlockSize
 from vlogcheck.registry import Missing

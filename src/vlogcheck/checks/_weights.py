@@ -79,9 +79,9 @@ def _expected(context: Context) -> ExpectedWeights:
     model = context.model
     if model is None:
         raise Missing("no model configuration: give --model-config")
+    from vlogcheck._stated_options import environment_from_log, options_from_log
     from vlogcheck.budget.model import ModelConfigError
     from vlogcheck.budget.weights import estimate_weights
-    from vlogcheck.deployment import environment_from_log, options_from_log
 
     try:
         options = options_from_log(context.startup)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.checks._kv import Capacities, same_for_all
 from vlogcheck.context import Context
 from vlogcheck.deployment import stated
-from vlogcheck.expected import observed_blocks
 from vlogcheck.observed import EngineLedger
 from vlogcheck.records import HybridBlockSize, MambaCacheMode, MambaPagePadding
 from vlogcheck.registry import Finding, Missing, Severity, check

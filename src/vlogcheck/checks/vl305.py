@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.checks._kv import (
     Plans,
     capacity_line,
@@ -16,7 +17,7 @@ from vlogcheck.checks._kv import (
 )
 from vlogcheck.checks._reserved import reserved_for_media
 from vlogcheck.context import Context
-from vlogcheck.expected import ExpectedEngine, observed_blocks
+from vlogcheck.expected import ExpectedEngine
 from vlogcheck.registry import Finding, Missing, Severity, check
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.checks._kv import Plans
 from vlogcheck.context import Context
-from vlogcheck.expected import ExpectedEngine, observed_blocks
+from vlogcheck.expected import ExpectedEngine
 from vlogcheck.records import HybridBlockSize
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.units import format_bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.checks._kv import Plans, capacity_line
-from vlogcheck.expected import observed_blocks
 from vlogcheck.registry import Finding, Missing, Severity, check
 from vlogcheck.units import format_bytes
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from vlogcheck._ceiling import is_uniform
+from vlogcheck._pool_blocks import observed_blocks
 from vlogcheck.checks._growth import longest_for
 from vlogcheck.checks._kv import Capacities, missing_memory, overridden
 from vlogcheck.checks._load import plan_of
 from vlogcheck.context import ConcurrencyCeiling, Context
-from vlogcheck.expected import observed_blocks
 from vlogcheck.observed import EngineLedger
 from vlogcheck.records import HybridBlockSize, MambaCacheMode, MambaPagePadding
 from vlogcheck.registry import Finding, Missing, Severity, check
