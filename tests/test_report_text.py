@@ -53,6 +53,7 @@ def last_line(report: Report) -> str:
         ),
         ({"tokens": 65536}, r"^pass: the KV cache holds 65,536 tokens, 65,536 were expected"),
         ({}, r"^pass: nothing was expected, and no check fails"),
+        ({"context": 2048}, r"^pass: nothing was expected, and no check fails"),
     ],
 )
 def test_the_verdict_names_what_decides(expected: dict[str, float], says: str) -> None:

@@ -94,9 +94,9 @@ def _footer(report: Report, paint: Paint, verbose: bool, width: int | None) -> l
             out.append(f"    … and {rest} more reason{'s' if rest != 1 else ''} (--verbose)")
     if report.facts.unrecognised and not any(finding.code == "VL009" for finding in report.findings):
         count = report.facts.unrecognised
-        what = "lines look like memory figures" if count != 1 else "line looks like a memory figure"
-        which = "them" if count != 1 else "it"
-        text = f"{count:,} {what} but no template knows {which}: see `vlogcheck parse --unrecognised`"
+        what = "lines speak of memory or nearly say" if count != 1 else "line speaks of memory or nearly says"
+        text = f"{count:,} {what} what is known, and no template reads {'them' if count != 1 else 'it'}:"
+        text += " see `vlogcheck parse --unrecognised`"
         out += fold("", text, width, hang=4)
     return [paint("dim", line) for line in out]
 
