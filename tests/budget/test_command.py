@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from vlogcheck._sizes import parse_size
 from vlogcheck.budget.answer import Budget, answer
 from vlogcheck.budget.flags import parse_serve_flags
 from vlogcheck.budget.model import load_model_config
 from vlogcheck.cli import main
-from vlogcheck.units import parse_size
 
 MODELS = Path(__file__).parents[2] / "fixtures" / "models"
 LARGE = MODELS / "deepseek-r1-distill-qwen-32b"

@@ -91,11 +91,11 @@ def test_a_value_that_vllm_does_not_take_is_a_usage_error(tmp_path: Path, flags:
 
 
 def test_lines_are_folded_at_the_terminal(tmp_path: Path) -> None:
+    from vlogcheck._sizes import parse_size
     from vlogcheck.budget.answer import answer
     from vlogcheck.budget.flags import ServeOptions
     from vlogcheck.budget.model import load_model_config
     from vlogcheck.report.budget import render
-    from vlogcheck.units import parse_size
 
     options = ServeOptions(max_model_len=4096)
     found = [

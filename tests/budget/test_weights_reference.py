@@ -165,6 +165,18 @@ def test_parameters_through_the_transformers_back_end(config: dict[str, Any], ex
     assert estimate_weights(load_model_config(config), ServeOptions(), "0.32.0")[0].param_bytes == expected
 
 
+def test_lightning_attention_has_a_gate_and_the_head_is_in_full_precision() -> None:
+    # vLLM 0.22.1's own class; its output head is in float32
+    config = {
+        **_BASE, "architectures": ["MiniMaxM1ForCausalLM"], "model_type": "minimax_m1", "hidden_size": 6144,
+        "intermediate_size": 9216, "num_hidden_layers": 8, "attn_type_list": [0] * 7 + [1], "num_attention_heads": 64,
+        "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 200064, "max_position_embeddings": 10240000,
+        "num_local_experts": 4, "num_experts_per_tok": 2, "rotary_dim": 64, "shared_intermediate_size": 0,
+    }  # fmt: skip
+    options = ServeOptions(tensor_parallel_size=2)
+    assert estimate_weights(load_model_config(config), options, "0.22.1")[0].param_bytes == 10999304192
+
+
 def test_layers_that_reuse_keys_have_no_projection_for_them_from_0_30() -> None:
     model = load_model_config(GEMMA3N)
     old, new = (estimate_weights(model, ServeOptions(), release)[0].param_bytes for release in ("0.29.0", "0.30.0"))
