@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from vlogcheck.units import GIB, GiB, Interval, format_bytes, format_gib
+from vlogcheck.units import GIB, MIB, GiB, Interval, format_bytes, format_gib
 
 __all__ = ["Ledger", "Number", "Status", "Term", "Unit"]
 
@@ -72,7 +72,10 @@ class Term(NamedTuple):
             return f"{'≈ ' if wide else ''}{format_gib(int(middle))}"
         if self.unit in ("bytes per token", "bytes per block"):
             what = self.unit.removeprefix("bytes per ")
-            return f"{'' if self.exact else '≈ '}{format_bytes(round(middle))} per {what}"
+            size = round(middle)
+            unit = max((step for step in (1 << 10, MIB, GIB, 1 << 40) if step <= size), default=1)
+            whole = f" ({size:,} B)" if self.exact and size * 100 % unit else ""  # two decimals would blur it
+            return f"{'' if self.exact else '≈ '}{format_bytes(size)}{whole} per {what}"
         if self.unit == "ratio":
             return f"{float(middle):.4g}"
         if self.unit == "requests" and self.key.startswith("max_num_seqs"):

@@ -40,7 +40,6 @@ def _one(budget: Budget, flags: ServeOptions, width: int | None) -> list[str]:
     aside = " (nothing set aside for activation and graphs: give --other-memory)" if bound else ""
     out = fold("", f"{budget.name}: {_FITS[budget.fits]}" + (f": {reason}" if reason else "") + aside, width, hang=2)
     if made.unknown is not None:
-        out.append(f"  not modelled: {made.unknown.reason}")
         out += [f"  can still be checked in a log: {what}" for what in made.unknown.checkable]
         return out
     rows = [(term.label, term.text(), _note(term.formula, term.origin, term.status)) for term in budget.ledger]
@@ -91,7 +90,7 @@ def _reason(budget: Budget) -> str:
     made = budget.plan
     if budget.fits is None:
         if made.unknown is not None:
-            return ""
+            return f"not modelled: {made.unknown.reason}"
         if "requested" in budget.ledger and not budget.ledger["weights"].known:
             return "the weights are not known from the configuration"
         return "give --total-memory or --available-kv-memory" if made.num_blocks is None else ""
@@ -113,10 +112,10 @@ def _asked(budget: Budget) -> str:
         return f"requests of {budget.context:,} tokens are refused, max_model_len is {made.max_model_len:,}"
     if not made.specs:
         return "it has no KV cache: requests are limited by max_num_seqs and the step's tokens alone"
-    if budget.concurrency is None or held is None:
+    if held is None:
         return ""
     holds = f"the KV cache holds {_held(budget)} requests of {budget.context:,} tokens"
-    return f"{holds}, {budget.concurrency:,g} asked for"
+    return holds if budget.concurrency is None else f"{holds}, {budget.concurrency:,g} asked for"
 
 
 def _held(budget: Budget) -> str:
@@ -200,9 +199,7 @@ def _table(budgets: list[Budget], width: int | None) -> list[str]:
         degree = budget.smallest_tensor_parallel
         asked = made.specs and not budget.too_long
         least = "none up to TP=16" if budget.ledger["weights"].known and asked else "–"
-        reason = (_reason(budget) if not budget.fits else "") or (
-            made.unknown.reason if made.unknown is not None else ""
-        )
+        reason = _reason(budget) if not budget.fits else ""
         rows.append(
             (
                 budget.name,
