@@ -15,7 +15,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlogcheck.files import LogFileError, LogSet, expand_paths, open_log
+from vlogcheck.files import LogFileError, open_log
+from vlogcheck.logsets import LogSet, expand_paths
 
 from .conftest import SHARED
 

@@ -21,12 +21,14 @@ import pytest
 
 import vlogcheck
 from vlogcheck import Expectation
+from vlogcheck._encodings import Text
 from vlogcheck._python_values import read_value
+from vlogcheck._sizes import parse_size
 from vlogcheck.budget._flagtypes import FlagError
 from vlogcheck.budget.answer import answer
 from vlogcheck.budget.flags import parse_serve_flags
 from vlogcheck.budget.model import ModelConfigError, load_model_config
-from vlogcheck.files import LogFileError, Text
+from vlogcheck.files import LogFileError
 from vlogcheck.lines import Splitter
 from vlogcheck.live import Tail, watch
 from vlogcheck.many import check_many
@@ -36,7 +38,7 @@ from vlogcheck.report.budget import render_json
 from vlogcheck.scan import Parser
 from vlogcheck.smi import SmiError, read_smi
 from vlogcheck.template import all_templates
-from vlogcheck.units import SizeError, parse_size
+from vlogcheck.units import SizeError
 from vlogcheck.wrappers import Unwrapper
 
 from .conftest import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from vlogcheck.units import LARGEST_SIZE, Interval, parse_size
+from vlogcheck.units import LARGEST_SIZE, Interval
 
 __all__ = ["Expectation", "ExpectationError"]
 
@@ -18,6 +18,8 @@ def _bytes(value: Any, what: str) -> Interval | None:
     if value is None or isinstance(value, Interval):
         return value
     if isinstance(value, str):
+        from vlogcheck._sizes import parse_size
+
         size = parse_size(value)
         if what != "kv_bytes_per_token" and value.strip().isdigit() and 0 < size.hi < 1 << 20:
             raise ExpectationError(f"{what}: {value} is that many bytes, say '{value}GiB' if you mean it")

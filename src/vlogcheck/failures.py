@@ -9,101 +9,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from vlogcheck._causes import DEATHS, PROOF, counts, root_of, stop_index
 from vlogcheck._clock import between
 from vlogcheck.records import (
     AutoFitImpossible,
-    BatchedTokensMismatch,
-    CollectiveTimeout,
-    CommunicationError,
-    Crashed,
-    EngineDead,
-    EngineDied,
-    EngineFailed,
     EngineInit,
-    EngineInitFailed,
-    EngineTimeout,
-    ExternalWeightsTooLarge,
     FreeMemoryTooLow,
-    GraphCapture,
-    GraphModeUnsupported,
-    HostAllocationFailed,
-    InvalidKVCacheSpace,
     KVCacheMemory,
-    KVCacheRequestTooLarge,
     KVCacheTokensTooFew,
     KVCacheTooSmall,
-    MambaBlocksTooFew,
-    MaxModelLenTooLarge,
     NoKVCacheMemory,
-    NoSpaceLeft,
     OOMKilled,
     OutOfMemory,
-    PeerLost,
     ProcessKilled,
-    ProfilingMemoryChanged,
     Raised,
-    RendezvousTimeout,
-    ServerProcessDied,
-    Shutdown,
-    SignalReceived,
-    SwapSpaceTooLarge,
-    TracebackFrame,
-    UtilizationOutOfRange,
-    WorkerDied,
-    WorkerFailed,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vlogcheck.runtime import Sample
     from vlogcheck.startup import Startup
     from vlogcheck.template import Record
 
-__all__ = ["FRAME_LINES", "Failure", "Outcome", "failure_of", "outcome", "phase_of", "reason", "stop_of", "survived"]
-
-FRAME_LINES = 400
-"""Lines in which a traceback's frames are looked for above the error they belong to."""
-
-_REFUSALS = (
-    FreeMemoryTooLow,
-    ExternalWeightsTooLarge,
-    KVCacheRequestTooLarge,
-    NoKVCacheMemory,
-    AutoFitImpossible,
-    KVCacheTooSmall,
-    KVCacheTokensTooFew,
-    ProfilingMemoryChanged,
-)
-_OPTIONS = (
-    MaxModelLenTooLarge,
-    BatchedTokensMismatch,
-    UtilizationOutOfRange,
-    SwapSpaceTooLarge,
-    InvalidKVCacheSpace,
-    GraphModeUnsupported,
-    MambaBlocksTooFew,
-)
-_HOST = (OOMKilled, HostAllocationFailed, NoSpaceLeft, ProcessKilled, Crashed)
-_COMMUNICATION = (CollectiveTimeout, RendezvousTimeout, CommunicationError, PeerLost)
-_TIMEOUTS = (EngineTimeout,)
-_ERRORS = (EngineFailed, WorkerFailed, EngineInitFailed, Raised)
-_DEATHS = (WorkerDied, EngineDied, ServerProcessDied, EngineDead)
-_ASKED = ("API server", "EngineCore", "MPClient", "uvicorn")
-"""Who shuts down only when asked to; executors and process managers also clean up after a failure."""
-_PROOF = (
-    EngineFailed,
-    WorkerFailed,
-    EngineInitFailed,
-    EngineTimeout,
-    CollectiveTimeout,
-    ProcessKilled,
-    OOMKilled,
-    Crashed,
-    OutOfMemory,
-    *_DEATHS,
-)
-"""What alone shows that a server which was ready is not any more (other errors may be one request's)."""
+__all__ = ["Failure", "Outcome", "failure_of", "outcome", "reason", "stop_of", "survived"]
 
 
 class Failure(NamedTuple):
@@ -179,7 +106,7 @@ def reason(startup: Startup) -> str:
 
 def stop_of(startup: Startup) -> Record | None:
     """Return the message that shows somebody asked the server to stop before anything had failed, or None."""
-    found = _stop_index(startup.records)
+    found = stop_index(startup.records)
     return startup.records[found] if found is not None else None
 
 
@@ -187,19 +114,21 @@ def failure_of(startup: Startup) -> Failure | None:
     """Return why a start-up failed or its server died, None where the log shows no failure."""
     records = startup.records
     usable = _usable_index(startup)
-    stop = _stop_index(records)
+    stop = stop_index(records)
     end = len(records) if stop is None else stop
     first = 0 if usable is None else usable + 1
     after = usable is not None
     later = [r for r in records[end:] if isinstance(r, OOMKilled)]  # a stop that the kernel's killer caused
-    window = [r for r in records[first:end] if _counts(r)] + later
-    if after and not any(isinstance(r, _PROOF) or _ends_script(startup, r) for r in window):
+    window = [r for r in records[first:end] if counts(r)] + later
+    if after and not any(isinstance(r, PROOF) or _ends_script(startup, r) for r in window):
         return None
     if not after:
         window = _after_progress(startup, window)
-    root = _root(window)
+    root = root_of(window)
     if root is None:
         return None
+    from vlogcheck._failing_phase import phase_of
+
     kind, record = root
     same = [r for r in window if type(r) is type(record)]
     named = next((r for r in same if isinstance(r, OutOfMemory) and r.phase is not None), record)
@@ -213,7 +142,7 @@ def failure_of(startup: Startup) -> Failure | None:
         after_ready=after,
         seconds=seconds,
         sample=startup.moment(record).sample if after else None,
-        deaths=tuple(r for r in window if isinstance(r, (*_DEATHS, ProcessKilled, OOMKilled)) and r is not record),
+        deaths=tuple(r for r in window if isinstance(r, (*DEATHS, ProcessKilled, OOMKilled)) and r is not record),
     )
 
 
@@ -221,49 +150,6 @@ def survived(startup: Startup) -> list[OutOfMemory]:
     """Return the failed device allocations that a start-up which came to its end went on after."""
     usable = _usable_index(startup)
     return [] if usable is None else [r for r in startup.records[:usable] if isinstance(r, OutOfMemory)]
-
-
-def phase_of(startup: Startup, record: Record) -> str:
-    """Return what was going on when a start-up's message was printed, from its own traceback where it has one."""
-    if isinstance(record, OutOfMemory) and record.phase is not None:
-        return "loading weights" if record.phase == "load" else "warming up"
-    frames = _frames(startup, record)
-    for functions, phase in (
-        ({"load_model"}, "loading weights"),
-        (
-            {"determine_available_memory", "determine_num_available_blocks", "profile_num_available_blocks"},
-            "profiling memory",
-        ),
-        ({"capture_model"}, "capturing graphs"),
-        ({"compile_or_warm_up_model"}, "warming up"),
-        ({"initialize_kv_cache", "initialize_cache"}, "allocating the KV cache"),
-        ({"init_device"}, "starting"),
-    ):
-        if frames & functions:
-            return phase
-    phase = startup.moment(record).own_phase
-    if phase == "capturing graphs":
-        at = startup.records.index(record)
-        captured = any(isinstance(r, GraphCapture) for r in startup.records[:at])
-        eager = startup.config is not None and startup.config.enforce_eager
-        if captured or eager:
-            return "warming up"
-    return phase
-
-
-def _frames(startup: Startup, record: Record) -> set[str]:
-    at = next(i for i, r in enumerate(startup.records) if r is record)
-    found: set[str] = set()
-    for other in reversed(startup.records[:at]):
-        if record.line - other.line > FRAME_LINES or other.line > record.line:
-            break
-        if (other.process, other.pid) != (record.process, record.pid):
-            continue
-        if isinstance(other, TracebackFrame):
-            found.add(other.function)
-        elif not isinstance(other, (Raised, EngineFailed, WorkerFailed)):
-            break
-    return found
 
 
 def _usable_index(startup: Startup) -> int | None:
@@ -274,61 +160,15 @@ def _usable_index(startup: Startup) -> int | None:
     return next((i for i, r in enumerate(startup.records) if isinstance(r, EngineInit)), None)
 
 
-def _stop_index(records: Sequence[Record]) -> int | None:
-    """Return where somebody asked the server to stop; a shutdown that follows a failure is no such request."""
-    for index, record in enumerate(records):
-        if isinstance(
-            record, (*_REFUSALS, *_ERRORS, *_DEATHS, *_TIMEOUTS, OutOfMemory, ProcessKilled, OOMKilled, Crashed)
-        ):
-            if _counts(record) and not isinstance(record, Raised):
-                return None
-        elif isinstance(record, SignalReceived) or (isinstance(record, Shutdown) and record.component in _ASKED):
-            return index
-    return None
-
-
-def _counts(record: Record) -> bool:
-    """Whether a record can be a cause: options are also warned of, and a graph mode replaced is no failure."""
-    if isinstance(record, _OPTIONS):
-        replaced = isinstance(record, GraphModeUnsupported) and record.becomes is not None
-        allowed = isinstance(record, SwapSpaceTooLarge) and not record.refused
-        allowed |= isinstance(record, MambaBlocksTooFew) and record.max_num_seqs is None  # smaller graphs, no refusal
-        return not (replaced or allowed) and record.level in (None, "ERROR", "CRITICAL")
-    return True
-
-
 def _after_progress(startup: Startup, window: list[Record]) -> list[Record]:
     """Drop Python errors that the start-up went on after."""
     last = startup.phases[-1].line if startup.phases else 0
     return [r for r in window if not isinstance(r, Raised) or r.line > last]
 
 
-def _root(window: list[Record]) -> tuple[str, Record] | None:
-    for kinds in (
-        (("refusal", _REFUSALS), ("option", _OPTIONS), ("oom", (OutOfMemory,)), ("host", _HOST)),
-        (("communication", _COMMUNICATION),),
-        (("timeout", _TIMEOUTS),),
-        (("error", _ERRORS), ("died", (WorkerDied, EngineDied, ServerProcessDied))),
-        (("died", (EngineDead,)),),
-    ):
-        for record in window:
-            for name, types in kinds:
-                if isinstance(record, types) and not (isinstance(record, Crashed) and record.fault != "bus"):
-                    return name, _named(record, window) if name == "error" else record
-    crash = next((r for r in window if isinstance(r, Crashed)), None)
-    return ("died", crash) if crash is not None else None
-
-
 def _ends_script(startup: Startup, record: Record) -> bool:
     """Whether an error outside the logger ended a script that uses `LLM()`; a server logs the errors of its requests."""
     return startup.offline and isinstance(record, Raised) and record.level is None
-
-
-def _named(record: Record, window: list[Record]) -> Record:
-    """Prefer the message with the error's text over the one that announces its traceback."""
-    if isinstance(record, Raised) or (isinstance(record, WorkerFailed) and record.error):
-        return record
-    return next((r for r in window if isinstance(r, Raised) and r.line >= record.line), record)
 
 
 def _is_worker(record: Record) -> bool:

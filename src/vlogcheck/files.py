@@ -1,4 +1,4 @@
-"""Log files: open whatever a log was saved as, and put rotated files in order.
+"""Log files: open whatever a log was saved as.
 
 Compression and encoding are told from the first bytes, never from the name. Everything is read in bounded pieces.
 """
@@ -9,17 +9,16 @@ import codecs
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
-from ._rotation import Rotation, looks_like_log
+from vlogcheck._encodings import encoding_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["LogFile", "LogFileError", "LogSet", "Text", "compression_of_head", "expand_paths", "open_log"]
+__all__ = ["LogFile", "LogFileError", "compression_of_head", "open_log", "reason"]
 
 _CHUNK = 1 << 18
-_SNIFF = 4096
 _LONGEST_MAGIC = 10
 
 
@@ -53,17 +52,13 @@ class LogFile(io.RawIOBase):
         head = self._head()
         if head.startswith(b"PK\x03\x04"):
             raise LogFileError(f"{name}: is a zip archive, unpack it first")
-        found = None
-        if head[:1] in (b"\x1f", b"\x28", b"\xfd", b"B"):  # how the magic of gzip, zstd, xz, bzip2 begins
-            from ._inflate import compression_of
-
-            found = compression_of(head)
+        found = _compression(head)
         self.compression = found[0] if found else None
         self._pieces: Iterator[bytes] | None = None
         if found:
             self._pieces = found[1](self._chunks(head))
             head = self._next()
-        self.encoding, bom = _encoding(head)
+        self.encoding, bom = encoding_of(head)
         self._pending = head[bom:]
         self._decoder: codecs.IncrementalDecoder | None = None
         if self.encoding != "utf-8":
@@ -159,55 +154,23 @@ class LogFile(io.RawIOBase):
         super().close()
 
 
-class Text:
-    """Turns a text that comes in pieces into UTF-8, whatever of UTF-8 and UTF-16 its beginning shows it to be."""
-
-    def __init__(self) -> None:
-        self._decoder: codecs.IncrementalDecoder | None = None
-        self._begun = False
-
-    def utf8(self, data: bytes) -> bytes:
-        """Return the next piece as UTF-8. The first one must hold the byte order mark, where there is one."""
-        if not self._begun and data:
-            self._begun = True
-            encoding, mark = _encoding(data)
-            data = data[mark:]
-            if encoding != "utf-8":
-                self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-        return data if self._decoder is None else self._decoder.decode(data).encode("utf-8", "replace")
-
-
 def compression_of_head(head: bytes) -> str | None:
     """Return how a file is compressed that begins so, or None where it is not."""
+    found = _compression(head)
+    return found[0] if found else None
+
+
+def _compression(head: bytes) -> tuple[str, Callable[[Iterator[bytes]], Iterator[bytes]]] | None:
+    """Name the compression a file begins with, and its decompressor."""
     if head[:1] not in (b"\x1f", b"\x28", b"\xfd", b"B"):  # how the magic of gzip, zstd, xz, bzip2 begins
         return None
     from ._inflate import compression_of
 
-    found = compression_of(head)
-    return found[0] if found else None
+    return compression_of(head)
 
 
-def _encoding(head: bytes) -> tuple[str, int]:
-    """Return the encoding a text begins in, and the length of its byte order mark."""
-    if head.startswith(codecs.BOM_UTF8):
-        return "utf-8", 3
-    if head.startswith(codecs.BOM_UTF16_LE):
-        return "utf-16-le", 2
-    if head.startswith(codecs.BOM_UTF16_BE):
-        return "utf-16-be", 2
-    sample = head[:_SNIFF]
-    pairs = len(sample) // 2
-    if pairs >= 2:
-        even, odd = sample[0::2].count(0), sample[1::2].count(0)
-        # ASCII in UTF-16 is a zero in every other byte; a log is mostly ASCII, and UTF-8 text has no zero at all.
-        if odd * 5 >= pairs * 2 and even * 20 <= pairs:
-            return "utf-16-le", 0
-        if even * 5 >= pairs * 2 and odd * 20 <= pairs:
-            return "utf-16-be", 0
-    return "utf-8", 0
-
-
-def _reason(error: OSError | ValueError) -> str:
+def reason(error: OSError | ValueError) -> str:
+    """Return in one line why a file cannot be opened."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, PermissionError):
@@ -240,77 +203,11 @@ def open_log(path: str | os.PathLike[str] | BinaryIO) -> LogFile:
     try:
         raw = open(name, "rb", buffering=0)  # noqa: SIM115 - the reader owns it
     except (OSError, ValueError) as error:
-        raise LogFileError(f"{name}: {_reason(error)}") from error
+        raise LogFileError(f"{name}: {reason(error)}") from error
     try:
         return LogFile(raw, name, name if os.path.isfile(name) else None)
     except OSError as error:
         raw.close()
         if isinstance(error, LogFileError):
             raise
-        raise LogFileError(f"{name}: {_reason(error)}") from error
-
-
-class LogSet(NamedTuple):
-    """Files that are one log."""
-
-    name: str
-    """The log's own name: the path without what rotation added."""
-    paths: tuple[str, ...]
-    """Its files, oldest first."""
-
-
-def _listing(directory: str) -> list[str]:
-    """Return the logs in a directory, or, if there are none, in the directories below it (a pod's log directory)."""
-    from pathlib import Path
-
-    for depth in range(3):
-        pattern = "/".join(["*"] * (depth + 1))
-        files = sorted(
-            str(path) for path in Path(directory).glob(pattern) if path.is_file() and not path.name.startswith(".")
-        )
-        if logs := [path for path in files if looks_like_log(os.path.basename(path))] or files:
-            return logs
-    raise LogFileError(f"{directory}: no log file in this directory")
-
-
-def expand_paths(paths: Iterable[str | os.PathLike[str]]) -> list[LogSet]:
-    """Find out which files are pieces of one log, and in which order.
-
-    * A file stands for itself; its rotated neighbours are read only if they are named too.
-    * A directory stands for the logs in it: names that end in .log, .txt, .out, .err, .json or .jsonl once rotation
-      and compression endings are taken off; every file, if there is none such. If it holds only directories, the
-      first level below that holds files counts.
-    * Files of one directory that differ only in a rotation ending are one set, oldest first, in whatever order they
-      were named: a number at the end (`serve.log.2.gz` is older than `serve.log.1`, `serve.log.old` counts as 1), or a
-      date with or without time at the end or in front of the extension (`serve.log-20250101`, `serve-20250101.log`,
-      `0.log.20250101-120000.gz`). Dated files come first, then numbered ones, then the one without an ending.
-      `worker.1.log` is a log of its own: numbers in front of the extension name ranks more often than rotation.
-    * Sets keep the order in which their first file was named (by name inside a directory). "-" is standard input.
-
-    Raises:
-        LogFileError: a path does not exist, or a directory holds no log.
-
-    """
-    groups: dict[str, list[tuple[Rotation, str]]] = {}
-    for given in paths:
-        path = os.fspath(given)
-        if path == "-":
-            groups.setdefault("-", []).append((Rotation("-", 2, ""), "-"))
-            continue
-        try:
-            names = _listing(path) if os.path.isdir(path) else [path]
-            if names == [path]:
-                os.stat(path)
-        except LogFileError:
-            raise
-        except (OSError, ValueError) as error:
-            raise LogFileError(f"{path}: {_reason(error)}") from error
-        for name in names:
-            rotation = Rotation.of(name)
-            group = groups.setdefault(rotation.base, [])
-            if all(name != other for _, other in group):
-                group.append((rotation, name))
-    return [
-        LogSet(base, tuple(name for _, name in sorted(group, key=lambda item: item[0].order)))
-        for base, group in groups.items()
-    ]
+        raise LogFileError(f"{name}: {reason(error)}") from error

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from vlogcheck._encodings import Text
 from vlogcheck.api import Inquiry, Report, facts_of, source_name
 from vlogcheck.expect import Expectation
-from vlogcheck.files import LogFileError, Text, compression_of_head
+from vlogcheck.files import LogFileError, compression_of_head
 from vlogcheck.records import (
     AutoFitImpossible,
     DeviceBlocks,

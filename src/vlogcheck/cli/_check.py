@@ -48,7 +48,7 @@ def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -
             raise click.UsageError("--jobs goes with many logs, --follow watches one")
         sys.exit(_follow(logs, arguments, output, verbose, live))
     _refuse_live_options(live)
-    from vlogcheck.files import expand_paths
+    from vlogcheck.logsets import expand_paths
 
     sets = expand_paths(logs)
     if len(sets) > _MOST_REPORTS:

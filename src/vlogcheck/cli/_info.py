@@ -27,7 +27,7 @@ def parse(logs: tuple[str, ...], unrecognised: bool) -> None:
     holds none, which is said on standard error; 2 for a file that cannot be read.
     """
     from vlogcheck.api import parse as read
-    from vlogcheck.files import expand_paths
+    from vlogcheck.logsets import expand_paths
 
     paths = [path for item in expand_paths(logs) for path in item.paths]
 

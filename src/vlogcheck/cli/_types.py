@@ -25,7 +25,8 @@ class Size(_ParamType):
         """Whether it is memory of a card, so that `80` can only be a forgotten unit."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from vlogcheck.units import Interval, SizeError, parse_size
+        from vlogcheck._sizes import parse_size
+        from vlogcheck.units import Interval, SizeError
 
         if isinstance(value, Interval):
             return value

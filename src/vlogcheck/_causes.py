@@ -1,0 +1,137 @@
+"""Which records can be the cause of a failure, and which of them is its root."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vlogcheck.records import (
+    AutoFitImpossible,
+    BatchedTokensMismatch,
+    CollectiveTimeout,
+    CommunicationError,
+    Crashed,
+    EngineDead,
+    EngineDied,
+    EngineFailed,
+    EngineInitFailed,
+    EngineTimeout,
+    ExternalWeightsTooLarge,
+    FreeMemoryTooLow,
+    GraphModeUnsupported,
+    HostAllocationFailed,
+    InvalidKVCacheSpace,
+    KVCacheRequestTooLarge,
+    KVCacheTokensTooFew,
+    KVCacheTooSmall,
+    MambaBlocksTooFew,
+    MaxModelLenTooLarge,
+    NoKVCacheMemory,
+    NoSpaceLeft,
+    OOMKilled,
+    OutOfMemory,
+    PeerLost,
+    ProcessKilled,
+    ProfilingMemoryChanged,
+    Raised,
+    RendezvousTimeout,
+    ServerProcessDied,
+    Shutdown,
+    SignalReceived,
+    SwapSpaceTooLarge,
+    UtilizationOutOfRange,
+    WorkerDied,
+    WorkerFailed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vlogcheck.template import Record
+
+__all__ = ["DEATHS", "PROOF", "counts", "root_of", "stop_index"]
+
+_REFUSALS = (
+    FreeMemoryTooLow,
+    ExternalWeightsTooLarge,
+    KVCacheRequestTooLarge,
+    NoKVCacheMemory,
+    AutoFitImpossible,
+    KVCacheTooSmall,
+    KVCacheTokensTooFew,
+    ProfilingMemoryChanged,
+)
+_OPTIONS = (
+    MaxModelLenTooLarge,
+    BatchedTokensMismatch,
+    UtilizationOutOfRange,
+    SwapSpaceTooLarge,
+    InvalidKVCacheSpace,
+    GraphModeUnsupported,
+    MambaBlocksTooFew,
+)
+_HOST = (OOMKilled, HostAllocationFailed, NoSpaceLeft, ProcessKilled, Crashed)
+_COMMUNICATION = (CollectiveTimeout, RendezvousTimeout, CommunicationError, PeerLost)
+_TIMEOUTS = (EngineTimeout,)
+_ERRORS = (EngineFailed, WorkerFailed, EngineInitFailed, Raised)
+DEATHS = (WorkerDied, EngineDied, ServerProcessDied, EngineDead)
+_ASKED = ("API server", "EngineCore", "MPClient", "uvicorn")
+"""Who shuts down only when asked to; executors and process managers also clean up after a failure."""
+PROOF = (
+    EngineFailed,
+    WorkerFailed,
+    EngineInitFailed,
+    EngineTimeout,
+    CollectiveTimeout,
+    ProcessKilled,
+    OOMKilled,
+    Crashed,
+    OutOfMemory,
+    *DEATHS,
+)
+"""What alone shows that a server which was ready is not any more (other errors may be one request's)."""
+
+
+def stop_index(records: Sequence[Record]) -> int | None:
+    """Return where somebody asked the server to stop; a shutdown that follows a failure is no such request."""
+    for index, record in enumerate(records):
+        if isinstance(
+            record, (*_REFUSALS, *_ERRORS, *DEATHS, *_TIMEOUTS, OutOfMemory, ProcessKilled, OOMKilled, Crashed)
+        ):
+            if counts(record) and not isinstance(record, Raised):
+                return None
+        elif isinstance(record, SignalReceived) or (isinstance(record, Shutdown) and record.component in _ASKED):
+            return index
+    return None
+
+
+def counts(record: Record) -> bool:
+    """Whether a record can be a cause: options are also warned of, and a graph mode replaced is no failure."""
+    if isinstance(record, _OPTIONS):
+        replaced = isinstance(record, GraphModeUnsupported) and record.becomes is not None
+        allowed = isinstance(record, SwapSpaceTooLarge) and not record.refused
+        allowed |= isinstance(record, MambaBlocksTooFew) and record.max_num_seqs is None  # smaller graphs, no refusal
+        return not (replaced or allowed) and record.level in (None, "ERROR", "CRITICAL")
+    return True
+
+
+def root_of(window: list[Record]) -> tuple[str, Record] | None:
+    for kinds in (
+        (("refusal", _REFUSALS), ("option", _OPTIONS), ("oom", (OutOfMemory,)), ("host", _HOST)),
+        (("communication", _COMMUNICATION),),
+        (("timeout", _TIMEOUTS),),
+        (("error", _ERRORS), ("died", (WorkerDied, EngineDied, ServerProcessDied))),
+        (("died", (EngineDead,)),),
+    ):
+        for record in window:
+            for name, types in kinds:
+                if isinstance(record, types) and not (isinstance(record, Crashed) and record.fault != "bus"):
+                    return name, _named(record, window) if name == "error" else record
+    crash = next((r for r in window if isinstance(r, Crashed)), None)
+    return ("died", crash) if crash is not None else None
+
+
+def _named(record: Record, window: list[Record]) -> Record:
+    """Prefer the message with the error's text over the one that announces its traceback."""
+    if isinstance(record, Raised) or (isinstance(record, WorkerFailed) and record.error):
+        return record
+    return next((r for r in window if isinstance(r, Raised) and r.line >= record.line), record)
