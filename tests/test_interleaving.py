@@ -6,8 +6,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlogcheck import Report, check
-from vlogcheck.records import KVCacheMemory
+from vlogcheck import Parser, Report, check
+from vlogcheck.records import (
+    DeviceBlocks,
+    EngineInit,
+    EngineStats,
+    FreeMemoryTooLow,
+    GraphCapture,
+    KVCacheCapacity,
+    KVCacheMemory,
+    KVCacheTooSmall,
+    MaxConcurrency,
+    MemoryProfile,
+    MemoryUse,
+    NoKVCacheMemory,
+    WeightsLoaded,
+    WeightsRead,
+)
 
 HEAD = (
     "INFO 03-01 10:00:00 [core.py:58] Initializing a V1 LLM engine (v0.11.0) with config: model='m', max_seq_len=4096\n"
@@ -74,3 +89,53 @@ def test_characters_in_turn_are_read_as_nothing() -> None:
 def test_a_torn_line_of_the_ledger_is_named(torn: str) -> None:
     report, _ = read(f"{PREFIX.format(0)}{torn}{SECOND}\n")
     assert [f.line for f in report.findings if f.code == "VL010"] == [2]
+
+
+# Any message of the ledger written into any other one
+
+LEDGER = (WeightsLoaded, WeightsRead, KVCacheMemory, KVCacheCapacity, MaxConcurrency, DeviceBlocks, MemoryUse, MemoryProfile,
+          GraphCapture, EngineInit, FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory, EngineStats)  # fmt: skip
+EXAMPLES = [
+    template.example
+    for record in LEDGER
+    for template in record.templates
+    if template.source == "vllm" and "\n" not in template.example
+]
+
+
+def said(text: str) -> tuple[list[tuple[str, object]], int, set[int]]:
+    """The fields and values of the records in a log, how many records there are, and the lines that were told of."""
+    told: set[int] = set()
+    parser = Parser(on_unrecognised=lambda line: told.add(line.number))
+    records = [*parser.feed(text.encode()), *parser.close()]
+    return [item for record in records for item in record.own_values().items()], len(records), told
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(EXAMPLES),
+    st.sampled_from(EXAMPLES),
+    st.integers(0, 10_000),
+    st.booleans(),
+    st.sampled_from([0, 1, 2]),
+)
+def test_any_message_written_into_any_other(first: str, second: str, cut: int, late: bool, newlines: int) -> None:
+    """No value comes of it that nobody printed, and what is lost has its line named."""
+    whole, other = PREFIX.format(0) + first, PREFIX.format(1) + second
+    at = len(whole) - 1 - cut % 12 if late else 1 + cut % (len(whole) - 1)
+    between, end = [("\n", "\n"), ("", "\n\n"), ("", "\n")][newlines]
+    log = f"{PREFIX.format(2)}Hello\n{whole[:at]}{other}{between}{whole[at:]}{end}{PREFIX.format(2)}Hello\n"
+    printed = [*said(whole + "\n")[0], *said(other + "\n")[0]]
+    values, count, told = said(log)
+    assert [item for item in values if item not in printed and str(item[1] or "") not in first + second] == []
+    if count < 2:
+        assert told & {2, 3}
+
+
+def test_a_count_at_the_end_of_a_torn_line_is_no_count() -> None:
+    torn = PREFIX.format(0) + "# GPU blocks: 27896, # CPU blocks: 20"
+    report = check((HEAD + torn + SECOND + "\n48\n" + TAIL).encode())
+    assert report.startups[0].all(DeviceBlocks) == []
+    assert [finding.line for finding in report.findings if finding.code == "VL010"] == [2]
+    whole = check((HEAD + torn + "48\n" + SECOND + "\n" + TAIL).encode())
+    assert [record.cpu_blocks for record in whole.startups[0].all(DeviceBlocks)] == [2048]

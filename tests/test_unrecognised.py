@@ -66,7 +66,7 @@ def test_the_command_lists_it_and_the_report_counts_it() -> None:
     command = [sys.executable, "-m", "vlogcheck", "parse", "--unrecognised", "-"]
     done = subprocess.run(command, input=log, capture_output=True, text=True, check=True)
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
-        {"line": 2, "message": NEW.removeprefix(PREFIX), "process": None}
+        {"line": 2, "message": NEW.removeprefix(PREFIX), "process": None, "nearest": "KVCacheCapacity"}
     ]
     report = check(log.encode())
     assert report.to_dict()["unrecognised"] == 1

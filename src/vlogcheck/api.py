@@ -66,8 +66,8 @@ def parse(
     """Yield the records of a log as it is read: constant memory, any size.
 
     `source` is a path (also compressed, `-` for standard input), the bytes themselves or a binary file. `on_unrecognised` is
-    called with each memory-looking line that no template knows, `on_end` with the number of lines once all are read. Raises
-    `LogFileError` for a file that cannot be read; log content never raises.
+    called with each memory-looking or reworded line that no template knows, `on_end` with the number of lines once all are
+    read. Raises `LogFileError` for a file that cannot be read; log content never raises.
     """
     with _open(source) as stream:
         head = _head(stream)

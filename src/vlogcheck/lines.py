@@ -38,6 +38,10 @@ class LogLine(NamedTuple):
 
     With a blank between them, they stood in lines of their own before somebody put a log into one.
     """
+    followed: bool = False
+    """Whether another message begins in the same physical line at all."""
+    nearest: str | None = None
+    """Of a message no template knows: the record whose wording it has but for a few words."""
 
 
 # Escape sequences of colours that were made visible, or lost their escape character in copying.
@@ -228,6 +232,7 @@ class Splitter:
                 LogLine(
                     number, message, match["level"], *origin, match["time"], source, wrapper_time, container,
                     cut and following is None, following is not None and text[following.start() - 1] != " ",
+                    following is not None,
                 )
             )  # fmt: skip
             match = following

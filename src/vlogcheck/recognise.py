@@ -138,7 +138,10 @@ class Recogniser:
         if (line.glued or self._torn) and found is not None and self._may_be_torn(line, found.template):
             found = None
             self.torn = True
-        if line.glued:
+        if line.followed and not line.glued and found is None and self.candidates(message):
+            self._torn = line.number, line.container  # cut at a blank
+            self.torn = True
+        elif line.glued:
             self._torn = line.number, line.container
             self.torn = self.torn or (found is None and (line.source is None or self._is_piece(message)))
         return found
@@ -166,7 +169,7 @@ class Recogniser:
             return False
         number = self._torn[0]
         if line.number == number:
-            return template.open_end
+            return template.open_end and not line.followed
         self._torn = None
         return line.number < number + _REST and line.source is None and line.level is None and template.open_start
 

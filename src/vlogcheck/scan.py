@@ -70,7 +70,8 @@ class Parser:
     `wrappers.is_hard_wrapped`): then lines are joined again, and every line is decoded instead of only those the search finds.
     With a `collector`, records go to it as they come, and metrics lines as mere figures where that is all it keeps of them;
     `feed` and `close` then return nothing. After `close`: `lines` is the number of physical lines, `truncated` whether the
-    last one had no newline, `unrecognised` the number of memory-looking messages no template knows; `on_unrecognised` is
+    last one had no newline, `unrecognised` the number of messages no template knows that speak of memory, are a known one but
+    for a few words or were torn apart; `on_unrecognised` is
     called with each.
     """
 
@@ -331,7 +332,8 @@ class Parser:
     def _report(self, line: LogLine) -> None:
         self.unrecognised += 1
         if self._on_unrecognised is not None:
-            self._on_unrecognised(line)
+            nearest = self._reworded.nearest(line.message)
+            self._on_unrecognised(line if nearest is None else line._replace(nearest=nearest.record.__name__))
 
     def _worth_telling(self, message: str) -> bool:
         """Whether to report a message no template knows: it speaks of memory, or is a known one but for a few words."""
