@@ -8,6 +8,7 @@ import pytest
 
 from vlogcheck.lines import Splitter
 from vlogcheck.scan import Parser, parse_lines
+from vlogcheck.startup import startups
 from vlogcheck.template import Record
 
 
@@ -347,3 +348,22 @@ def test_weights_of_a_build_between_releases() -> None:
         "INFO 03-02 07:08:11 [model_runner.py:1117] Loading model weights took 4.2050 GB and 41.775431 seconds"
     )
     assert (float(record.gib), record.seconds, record.unit_label) == (4.205, 41.775431, "GB")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(VllmWorker rank=2 pid=83) ERROR 05-06 07:08:11 [multiproc_executor.py:487] WorkerProc failed to start.",
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}",
+        "INFO 05-06 07:08:11 [default_loader.py:397] Loading weights took 8.75 seconds",
+        "INFO 05-06 07:08:11 [core.py:218] init engine (profile, create kv cache, warmup model) took 19.25 seconds",
+    ],
+)
+def test_a_piece_of_a_start_up_is_one(line: str) -> None:
+    (startup,) = startups(read(line))
+    assert startup.identified
+
+
+def test_the_end_of_another_server_is_none() -> None:
+    (startup,) = startups(read("INFO:     Application startup complete."))
+    assert not startup.identified

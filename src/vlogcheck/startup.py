@@ -34,6 +34,7 @@ from vlogcheck.records import (
     ServerVersion,
     WeightsLoaded,
     WeightsRead,
+    WorkerFailed,
 )
 from vlogcheck.runtime import RunTime, Sample
 from vlogcheck.template import Record
@@ -84,6 +85,16 @@ _READY = len(PHASES) - 1
 _RANK_RECORDS = (WeightsLoaded, WeightsRead, KVCacheMemory, MemoryProfile, MemoryUse, GraphCapture)
 _REFUSALS = (FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory)
 _FROM_OUTSIDE = (ProcessKilled, OOMKilled)
+_SAYS_SO = (
+    EngineConfig,
+    ServerVersion,
+    ServerArgs,
+    WeightsRead,
+    GraphCapture,
+    EngineInit,
+    EngineFailed,
+    EngineInitFailed,
+)
 _NEVER_STARTED = (EngineInitFailed, *_REFUSALS)
 _DP = pattern(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d{1,9})(?!\d)")
 
@@ -375,10 +386,9 @@ class Startup:
 
     @property
     def identified(self) -> bool:
-        """Whether a line says that this is vLLM starting, or failing to."""
+        """Whether a line says that this is vLLM starting, or failing to: it may be all that is left of a start-up's log."""
         return any(
-            isinstance(r, (EngineConfig, ServerVersion, ServerArgs, EngineFailed, EngineInitFailed))
-            for r in self.records
+            isinstance(r, _SAYS_SO) or (isinstance(r, WorkerFailed) and r.phase == "start") for r in self.records
         )
 
     @property
