@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vlogcheck.checks._memory import Workers, worth
-from vlogcheck.checks._weights import ExpectedWeights, explanation, mistakes
+from vlogcheck.checks._weights import ExpectedWeights
 from vlogcheck.expect import Expectation
 from vlogcheck.records import WeightsLoaded
 from vlogcheck.registry import Finding, Missing, Severity, check
@@ -27,6 +27,8 @@ def weights_not_as_expected(
     off = [(seen, worker) for seen, worker in known if seen is not None and not seen.overlaps(stated)]
     if not off:
         return
+    from vlogcheck.checks._weight_mistakes import explanation, mistakes
+
     seen, worker = max(off, key=lambda pair: abs(pair[0].distance(stated)))
     found = mistakes(stated, seen, startup, configured)
     difference = seen.mid - stated.mid
