@@ -3,7 +3,8 @@
 Which terms vLLM subtracts differs by release (`device_rule`), and so does which of them it prints; every term here says
 whether it was printed, derived from the others, given by the user or is unknown. Terms are intervals of their printed
 rounding; what remains when all of them are known is a term of its own, `unexplained`, and what the log leaves unprinted
-together is the term `rest`.
+together is the term `rest`. The file is long as every term is added here, in the order of the formula, one function each; only
+graphs (`_graph_terms`) and what closes the sum (`_closing`) stand apart.
 """
 
 from __future__ import annotations

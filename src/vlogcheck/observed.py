@@ -1,4 +1,7 @@
-"""The observed ledger: what a start-up's lines say about each rank's memory and each engine's KV cache."""
+"""The observed ledger: what a start-up's lines say about each rank's memory and each engine's KV cache.
+
+Ranks' terms are added in `device_ledger`. This file is long because all of an engine's are added here, each by its own function.
+"""
 
 from __future__ import annotations
 

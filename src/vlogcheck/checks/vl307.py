@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from vlogcheck.checks._kv import Capacities, bytes_text, capacity_line, cost_of, same_for_all
+from vlogcheck.checks._weights import parallel_sizes
 from vlogcheck.context import Context
 from vlogcheck.expect import Expectation
 from vlogcheck.expected import ExpectedEngine
 from vlogcheck.ledger import Number
 from vlogcheck.observed import EngineLedger
 from vlogcheck.registry import Finding, Missing, Severity, check
-from vlogcheck.startup import Startup
 from vlogcheck.units import Interval
 
 
@@ -32,7 +32,7 @@ def stated_bytes_per_token(capacities: Capacities, expected: Expectation, contex
         raise Missing("a token takes no KV cache memory at all")
     if low <= told.hi and told.lo <= high:
         return
-    tp, pp = _parallel(context.startup)
+    tp, pp = parallel_sizes(context.startup)
     whole = _whole_factor(plan, tp, pp)
     for factor, what in (
         (whole, "the whole model's"),
@@ -88,17 +88,6 @@ def _seen(engine: EngineLedger, plan: ExpectedEngine | None) -> tuple[Number, Nu
     return None
 
 
-def _parallel(startup: Startup) -> tuple[int, int]:
-    config = startup.config
-
-    def size(name: str) -> int:
-        value = getattr(config, name) if config is not None else None
-        value = value if value is not None else startup.args.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 100_000 else 1
-
-    return size("tensor_parallel_size"), size("pipeline_parallel_size")
-
-
 def _whole(
     engine: EngineLedger, told: Interval, seen: tuple[Number, Number], factor: Fraction, what: str, source: str
 ) -> Finding:
@@ -147,7 +136,7 @@ def _explained(context: Context, plan: ExpectedEngine | None, told: Interval, se
         found = diagnose_stated_bytes(case, told)
         if found.readings:
             return found.text
-    tp, pp = _parallel(context.startup)
+    tp, pp = parallel_sizes(context.startup)
     rank = diagnose_ratio(told, seen, Parallel(tp, pp)).readings
     share = tp * pp
     whole = diagnose_ratio((Fraction(told.lo, share), Fraction(told.hi, share)), seen).readings if share > 1 else ()

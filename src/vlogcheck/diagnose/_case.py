@@ -1,4 +1,7 @@
-"""What a diagnosis starts from: the layers of the expected ledger, and how a changed ledger is computed again."""
+"""What a diagnosis starts from: the layers of the expected ledger, and how a changed ledger is computed again.
+
+Long because every way to change the ledger (scaled, remodelled, planned anew) is a method of `Case`: a mistake is then one line.
+"""
 
 from __future__ import annotations
 

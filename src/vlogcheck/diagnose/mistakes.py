@@ -1,7 +1,7 @@
 """The registry: one entry per single mistake of a hand ledger, the commonest first.
 
 Each entry takes the ledger by the configuration and yields it with one term changed. An entry that cannot apply (no tensor
-parallelism, no latent attention) yields nothing.
+parallelism, no latent attention) yields nothing. A table: it is long because a hand ledger can go wrong in that many ways.
 """
 
 from __future__ import annotations
