@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from vlogcheck._ceiling import is_uniform
 from vlogcheck.registry import Missing
 from vlogcheck.report._layout import rows
 from vlogcheck.units import GIB, format_bytes, format_gib
@@ -22,6 +23,7 @@ def capacity(context: Context, engine: EngineLedger, width: int | None, *, whole
     if not any(ledger[key].known for key in ("blocks", "tokens", "concurrency")):
         return []  # a block size alone is no capacity
     pairs = _pool_memory(context, engine)
+    alike = is_uniform(context, engine)
     for key in ("blocks", "block_size", "tokens", "kv_bytes_per_token", "concurrency", "max_num_seqs"):
         term = ledger[key]
         if not term.known:
@@ -32,7 +34,8 @@ def capacity(context: Context, engine: EngineLedger, width: int | None, *, whole
         if term.line is not None and term.status == "printed":
             value += f" (line {term.line})"
         elif term.status in ("assumed", "derived"):
-            value += f" ({term.status}: {term.origin or term.formula})"
+            average = ", an average where layers differ" if key == "kv_bytes_per_token" and not alike else ""
+            value += f" ({term.status}: {term.origin or term.formula}{average})"
         elif term.origin:
             value += f" ({term.origin})"
         pairs.append((term.label, value))
