@@ -70,10 +70,11 @@ def test_logging_prefix_behind_the_tag(mark: str) -> None:
     assert (first.process, second.process) == ("Worker_TP0", None)
 
 
-@pytest.mark.parametrize("quote", ["", "`", "> ", "> `", "# "])
+@pytest.mark.parametrize("quote", ["", "`", "> ", "> `", "# ", "\u258e "])
 def test_prefix_without_date_in_a_quotation(quote: str) -> None:
     end = "`" if "`" in quote else ""
     record = one(f"{quote}INFO [kv_cache_utils.py:1319] GPU KV cache size: 90,112 tokens{end}")
+    assert record == one(f"{quote}INFO ... [kv_cache_utils.py:1319] GPU KV cache size: 90,112 tokens{end}")
     assert (record.source, record.tokens) == ("kv_cache_utils.py:1319", 90112)  # type: ignore[attr-defined]
 
 
@@ -197,9 +198,13 @@ def test_end_with_a_figure_cut_off_is_no_record() -> None:
 
 
 def test_message_between_marks() -> None:
-    lines = ("> `Available KV cache memory: 5.75 GiB`", "#   GPU KV cache size: 90,112 tokens", "| Maximum concurrency for 8,192"
-             " tokens per request: 11.00x |")  # fmt: skip
+    lines = (
+        "\u258e Available KV cache memory: 5.75 GiB",
+        "#   GPU KV cache size: 90,112 tokens",
+        "| Maximum concurrency for 8,192 tokens per request: 11.00x |",
+    )
     assert [type(r).__name__ for r in read(*lines)] == ["KVCacheMemory", "KVCacheCapacity", "MaxConcurrency"]
+    assert float(one("> `Available KV cache memory: 5.75 GiB`").gib) == 5.75  # type: ignore[attr-defined]
     assert not unrecognised(*lines)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Mender"]
 
-_MARKS = " \t#>*`|\u2502\u2022-"
+_MARKS = " \t#>*`|\u2502\u2022\u258c\u258d\u258e\u258f\u2590-"
 _LONG = (
     FreeMemoryTooLow, KVCacheCapacity, KVCacheMemory, KVCacheTooSmall, MaxConcurrency, MemoryUse, NoKVCacheMemory, OutOfMemory,
     WeightsLoaded,

@@ -69,11 +69,12 @@ PREFIX = pattern(
 _TAGS = pattern(rf"(?:{_PLAIN_TAG}\s*)+")
 # What is left of a prefix whose beginning was not copied, and a prefix whose format leaves the date out.
 _LOST = pattern(
-    r"[\s>#*`|]{0,12}(?:[A-Za-z_][\w ]{0,60} pid=(?P<pid>\d{1,15})\) )?(?P<level>[A-Z]{0,8}) ?(?P<time>[\d\-]{0,5} ?[\d:]{0,8}) ?"
+    r"[\s>#*`|\u2502\u258c-\u2590]{0,12}(?:[A-Za-z_][\w ]{0,60} pid=(?P<pid>\d{1,15})\) )?(?P<level>[A-Z]{0,8}) ?"
+    r"(?P<time>[\d\-]{0,5} ?[\d:]{0,8}) ?"
     r"\[?(?P<file>[\w./\-]{0,120}\.py):(?P<lineno>\d{1,6})\] "
 )
 _DATELESS = pattern(
-    r"[\s>#*`|]{0,12}(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)"
+    r"[\s>#*`|\u2502\u258c-\u2590]{0,12}(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)(?:(?:\.{2,3}|\u2026) )?"
     r"\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
 )
 # A prefix that another one interrupts.

@@ -29,7 +29,7 @@ _MOST_RESETS = 8
 _SRUN = pattern(r" {0,6}(?P<rank>\d{1,6}):(?: |$)")
 _MPI = pattern(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:")
 _TORCHRUN = pattern(r"\[(?:(?P<kind>default)(?P<local>\d+)\]:|rank\d+\]: )")
-_MARKUP = pattern(r"(?:(?:[>#*|`\u2502\u2503\u2551]{1,4}|//) {0,4}){1,3}")
+_MARKUP = pattern(r"(?:(?:[>#*|`\u2502\u2503\u2551\u258c-\u2590]{1,4}|//) {0,4}){1,3}")
 _BUILDKITE = pattern(r"\x1b_bk;t=(?P<time>\d+)\x07")
 
 
@@ -148,6 +148,6 @@ FAMILIES: tuple[Registration, ...] = (
     (LETTERS + DIGITS, _compose),
     ("abcdefghijklmnopqrstuvwxyz" + DIGITS, _stern),
     ("\x1b", _buildkite),
-    (">#*|`/\u2502\u2503\u2551", _markup),
+    (">#*|`/\u2502\u2503\u2551\u258c\u258d\u258e\u258f\u2590", _markup),
     ("\ufeff", _bom),
 )
