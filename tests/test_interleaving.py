@@ -10,7 +10,6 @@ from vlogcheck import Parser, Report, check
 from vlogcheck.records import (
     DeviceBlocks,
     EngineInit,
-    EngineStats,
     FreeMemoryTooLow,
     GraphCapture,
     KVCacheCapacity,
@@ -94,7 +93,7 @@ def test_a_torn_line_of_the_ledger_is_named(torn: str) -> None:
 # Any message of the ledger written into any other one
 
 LEDGER = (WeightsLoaded, WeightsRead, KVCacheMemory, KVCacheCapacity, MaxConcurrency, DeviceBlocks, MemoryUse, MemoryProfile,
-          GraphCapture, EngineInit, FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory, EngineStats)  # fmt: skip
+          GraphCapture, EngineInit, FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory)  # fmt: skip
 EXAMPLES = [
     template.example
     for record in LEDGER

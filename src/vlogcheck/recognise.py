@@ -138,22 +138,26 @@ class Recogniser:
         if (line.glued or self._torn) and found is not None and self._may_be_torn(line, found.template):
             found = None
             self.torn = True
-        if line.followed and not line.glued and found is None and self.candidates(message):
-            self._torn = line.number, line.container  # cut at a blank
-            self.torn = True
-        elif line.glued:
+        if line.glued:
             self._torn = line.number, line.container
             self.torn = self.torn or (found is None and (line.source is None or self._is_piece(message)))
+        elif line.followed and found is None and (not message or self._begins(message + " ")):  # cut at a blank
+            self._torn = line.number, line.container
+            self.torn = True
         return found
 
-    def _is_piece(self, message: str) -> bool:
-        """Whether a text could be the beginning of a known wording."""
+    def _begins(self, message: str) -> bool:
+        """Whether a known wording begins like that, or it holds what only one holds."""
         if not self._heads:
             self._heads = sorted({template.head for template in self.templates})
         at = bisect_left(self._heads, message)
         if at < len(self._heads) and self._heads[at].startswith(message):
             return True
-        return any(head and message.startswith(head) for head in self._heads) or bool(self.candidates(message))
+        return any(len(h) >= _ANCHOR and message.startswith(h) for h in self._heads) or bool(self.candidates(message))
+
+    def _is_piece(self, message: str) -> bool:
+        """Whether a text could be the beginning of a known wording."""
+        return self._begins(message) or any(head and message.startswith(head) for head in self._heads)
 
     def _may_be_torn(self, line: LogLine, template: Template | None) -> bool:
         """Whether a record may hold a piece of a value, because processes wrote into each other's lines.
