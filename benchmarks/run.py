@@ -1,6 +1,6 @@
 """Measure vlogcheck against ripgrep, GNU grep, a naive `regex` loop and `wc -l`, side by side, as whole processes.
 
-    python benchmarks/run.py                 # a 500 MB log, cold start, number of templates
+    python benchmarks/run.py                 # a 500 MB log, cold start, many logs, number of templates
     python benchmarks/run.py --sizes         # also cost against size, 1 MB to 2 GB (and 5 GB with --huge)
 
 Everything is the operating system's own account of each finished process: CPU time is user plus system, memory the peak
@@ -29,14 +29,15 @@ from vlogcheck.scan import BLOCK
 from vlogcheck.template import all_templates
 
 PYTHON = sys.executable
-SCRIPT = Path(PYTHON).with_name("vlogcheck")
-VLOGCHECK = [str(SCRIPT)] if SCRIPT.exists() else [PYTHON, "-m", "vlogcheck"]
+VLOGCHECK = [PYTHON, "-c", "from vlogcheck._process import process; process()"]
+"""As the installed script does."""
 NAIVE = """
 import regex, sys
 from vlogcheck.template import all_records
 core = ("EngineConfig ServerArgs WeightsLoaded WeightsRead KVCacheMemory DeviceBlocks KVCacheCapacity MaxConcurrency GraphCapture"
         " EngineInit Ready FreeMemoryTooLow KVCacheTooSmall NoKVCacheMemory EngineStats").split()
-patterns = [regex.compile(t.lines()[0].pattern) for name in core for t in all_records()[name].templates if not t.embedded]
+names = core if sys.argv[2] == "core" else all_records()
+patterns = [regex.compile(t.lines()[0].pattern) for name in names for t in all_records()[name].templates if not t.embedded]
 hits = 0
 for line in open(sys.argv[1], errors="replace"):
     for pattern in patterns:
@@ -45,7 +46,8 @@ for line in open(sys.argv[1], errors="replace"):
             break
 print(hits)
 """
-"""What one writes first: every line against every expression (the ledger's own records only)."""
+"""What one writes first: every line against every expression, either of the ledger's own fifteen records or of all that are
+known. It only counts the lines that match."""
 
 
 STARTER = """
@@ -116,6 +118,14 @@ def compete(starter: Starter, commands: dict[str, tuple[list[str], bool]], log: 
     return {name: median(of) for name, of in runs.items()}
 
 
+def naive(starter: Starter, logs: list[Path], which: str, size: int) -> Run:
+    """Return what the naive loop takes for `size` bytes, from a small log and one twice as large: its start counts once."""
+    small, large = (median([starter.run([PYTHON, "-c", NAIVE, str(log), which]) for _ in range(3)]) for log in logs)
+    first, second = (log.stat().st_size for log in logs)
+    more = (size - second) / (second - first)
+    return Run(large.cpu + (large.cpu - small.cpu) * more, large.wall + (large.wall - small.wall) * more, large.peak)
+
+
 def make(folder: Path, size: int, metrics: float = 0.003) -> Path:
     log = folder / f"{size}-{metrics}.log"
     if not log.exists():
@@ -151,9 +161,10 @@ def throughput(starter: Starter, folder: Path, size: int, times: int, anchors: P
         if shutil.which("rg"):
             commands["rg -c -F -f"] = (["rg", "-c", "-F", "-f", str(anchors), str(log)], False)
         found = compete(starter, commands, log, times)
-        part = make(folder, size // 25, metrics)
-        slow = median([starter.run([PYTHON, "-c", NAIVE, str(part)]) for _ in range(2)])
-        found[f"naive `regex` loop (from {size // 25 // 10**6} MB)"] = Run(slow.cpu * 25, slow.wall * 25, slow.peak)
+        for which, name, share in (("core", "fifteen records", 25), ("all", "all records", 500)):
+            found[f"naive `regex` loop, {name} (from {size // share // 10**6} MB)"] = naive(
+                starter, [make(folder, size // share // part, metrics) for part in (2, 1)], which, size
+            )
         base = found.get("rg -c -F -f", found["grep -c -F -f"])
         print(f"### {size // 10**6} MB, {metrics:.1%} metrics lines, 10 % request lines\n")
         rows = [
@@ -221,6 +232,22 @@ def cold_start(starter: Starter, folder: Path, times: int) -> None:
     table(["whole process", "against", "CPU s", "CPU s", "ratio"], rows)
 
 
+def many_logs(starter: Starter, folder: Path, count: int) -> None:
+    """Copies of a recorded start-up in one directory, on one core and on all."""
+    logs = folder / "many"
+    logs.mkdir(exist_ok=True)
+    for number in range(count):
+        (logs / f"server-{number}.log").write_bytes(START_UP.read_bytes())
+    rows = []
+    for jobs in sorted({1, os.cpu_count() or 1}):
+        run = starter.run([*VLOGCHECK, str(logs), "--jobs", str(jobs)])
+        rows.append(
+            [f"{count:,}", f"{jobs}", f"{run.wall:.1f}", f"{run.cpu / count * 1e3:.0f}", f"{run.peak / 1e6:.0f}"]
+        )
+    print("### Many logs\n")
+    table(["logs", "processes", "wall s", "CPU ms a log", "peak MB of one process"], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=500, help="megabytes of the main log [500]")
@@ -235,6 +262,7 @@ def main() -> None:
         size = args.size * 10**6
         anchors = anchors_file(folder, scan_anchors(fixed_texts(all_templates())))
         cold_start(starter, folder, args.times)
+        many_logs(starter, folder, 2000)
         throughput(starter, folder, size, args.times, anchors)
         against_templates(starter, folder, size)
         if args.sizes or args.huge:
