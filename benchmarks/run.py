@@ -262,7 +262,7 @@ def main() -> None:
         size = args.size * 10**6
         anchors = anchors_file(folder, scan_anchors(fixed_texts(all_templates())))
         cold_start(starter, folder, args.times)
-        many_logs(starter, folder, 2000)
+        many_logs(starter, folder, 300)
         throughput(starter, folder, size, args.times, anchors)
         against_templates(starter, folder, size)
         if args.sizes or args.huge:

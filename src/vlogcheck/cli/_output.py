@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
 import sys
 from typing import Any
 
 import click
 
+from vlogcheck._lazy import pattern
+
 __all__ = ["finish", "mute", "prepare", "put", "put_bytes"]
 
-_KEPT_OR_CONTROL = re.compile(r"(\x1b\[[0-9;]*m)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_KEPT_OR_CONTROL = pattern(r"(\x1b\[[0-9;]*m)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Colours; then what moves the cursor, renames the window or turns text around: it can only come from a log."""
 _ESCAPED = "vlogcheck"
 
@@ -46,7 +47,8 @@ def prepare() -> None:
 
 def put(text: str, *, err: bool = False) -> None:
     """Print a report. Where nobody reads any more (head, less), go on without: the exit status still counts."""
-    text = _KEPT_OR_CONTROL.sub(lambda found: found[1] or _escape(found[0]), text)
+    if not text.replace("\n", "").isprintable():
+        text = _KEPT_OR_CONTROL.sub(lambda found: found[1] or _escape(found[0]), text)
     try:
         click.echo(text, err=err)
     except BrokenPipeError:

@@ -115,6 +115,8 @@ def _timed(text: str, state: State) -> Layer | None:
 
 
 def _bracketed(text: str, state: State) -> Layer | None:
+    if text[1:2].islower():  # `[shutdown] …`: months are capitalised, and the expression need not be compiled
+        return None
     found = _BRACKETED.match(text)
     if not found:
         return None
