@@ -24,7 +24,7 @@ from vlogcheck import Expectation
 from vlogcheck._encodings import Text
 from vlogcheck._python_values import read_value
 from vlogcheck._sizes import parse_size
-from vlogcheck.budget._flagtypes import FlagError
+from vlogcheck.budget._flagvalues import FlagError
 from vlogcheck.budget.answer import answer
 from vlogcheck.budget.flags import parse_serve_flags
 from vlogcheck.budget.model import ModelConfigError, load_model_config

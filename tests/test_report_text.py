@@ -71,8 +71,12 @@ def test_a_pass_claims_nothing_that_no_check_looked_at() -> None:
 
 
 def test_a_pass_says_what_it_could_not_judge() -> None:
-    report = vlogcheck.check(str(SMALL), vlogcheck.Expectation(kv_bytes_per_token="64KiB"))
+    report = vlogcheck.check(str(SMALL), vlogcheck.Expectation(kv_bytes_per_token="64KiB", tokens=624_288))
+    assert report.ok
     assert "the KV cache bytes per token could not be judged: the log prints no memory" in report.summary
+    report = vlogcheck.check(str(SMALL), vlogcheck.Expectation(kv_bytes_per_token="64KiB"))
+    assert report.verdict == "inconclusive"
+    assert "the stated KV bytes per token cannot be judged" in report.summary
     report = vlogcheck.check(str(SMALL), vlogcheck.Expectation(weights="15.42GiB"))
     assert report.summary == "the weights per rank are as expected"
 

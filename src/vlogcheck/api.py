@@ -132,9 +132,20 @@ class Report:
         for context in self.contexts:
             if (why := _undecided(context)) is not None:
                 return why
+        if (why := self._nothing_judged()) is not None:
+            return why
         if self.strict and self.skipped:
             return f"{len(self.skipped)} checks were skipped (--strict)"
         return None
+
+    def _nothing_judged(self) -> str | None:
+        """Why the only figure that was stated could not be judged, or None. Silence never passes."""
+        expectation = self.contexts[-1].expectation
+        judged = {"concurrency", "tokens", "weights"} & set(expectation.stated)
+        if expectation.size("kv_bytes_per_token") is None or judged:
+            return None
+        reasons = [item.reason for item in self.skipped if item.code == "VL307"]
+        return f"{reasons[0]}: the stated KV bytes per token cannot be judged" if reasons else None
 
     @property
     def summary(self) -> str:

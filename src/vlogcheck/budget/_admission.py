@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vlogcheck.budget._errors import PlanError, no_memory, too_long
-from vlogcheck.budget._grouping import CannotGroupError
+from vlogcheck.budget._group import CannotGroupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from vlogcheck.budget._grouping import Group
+    from vlogcheck.budget._group import Group
     from vlogcheck.budget._layer import LayerSpec
     from vlogcheck.budget._settings import Settings
     from vlogcheck.budget.specs import Layer

@@ -11,7 +11,7 @@ from vlogcheck.budget import _settings, _traits
 from vlogcheck.budget._admission import check_layers
 from vlogcheck.budget._device import parse_device
 from vlogcheck.budget._errors import PlanError, not_supported
-from vlogcheck.budget._grouping import CannotGroupError, Group
+from vlogcheck.budget._group import CannotGroupError, Group
 from vlogcheck.budget._known import is_known_name, unknown_reason
 from vlogcheck.budget._layer import SLIDING
 from vlogcheck.budget.flags import ServeOptions

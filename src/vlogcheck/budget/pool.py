@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from vlogcheck.budget._admission import check_layers, largest_length, layers_need, same_on_all
 from vlogcheck.budget._errors import PlanError, no_memory, too_long, too_long_v0
-from vlogcheck.budget._grouping import Group, make_groups
+from vlogcheck.budget._group import Group
+from vlogcheck.budget._grouping import make_groups
 from vlogcheck.budget._layer import MAMBA, cdiv
 from vlogcheck.budget._values import ModelConfigError
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vlogcheck.budget._grouping import CannotGroupError
+from vlogcheck.budget._group import CannotGroupError
 from vlogcheck.budget._layer import MAMBA, LayerSpec
 from vlogcheck.budget.model import ModelConfigError, overridden
 from vlogcheck.budget.pool import Pool
