@@ -8,11 +8,8 @@ all follows the newest rules, and the plan says that it was assumed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-from packaging.version import Version
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from vlogcheck.budget._device import Device
@@ -23,6 +20,8 @@ __all__ = [
     "default_batched_tokens",
     "default_max_num_seqs",
     "default_utilization",
+    "is_plain",
+    "order",
     "parse_release",
 ]
 
@@ -30,58 +29,77 @@ __all__ = [
 NEWEST = "0.33.0"
 
 #: Older than this no vLLM release has the rules below; "0.1.dev1" is what an untagged build calls itself.
-_OLDEST = Version("0.2.0")
+_OLDEST = "0.2.0"
+
+
+def is_plain(version: str) -> bool:
+    """Whether a version is nothing but numbers and dots, as releases are: then `packaging` (5 ms to import) is not needed."""
+    parts = version.split(".")
+    return version.isascii() and len(version) < 100 and all(part.isdecimal() for part in parts)
 
 
 @lru_cache(maxsize=256)
-def _version(text: str) -> Version:
-    return Version(text)
+def order(version: str) -> tuple[int, tuple[int, ...], int]:
+    """Return what puts final and post releases in order. Raises `ValueError` for what is no version."""
+    if is_plain(version):
+        epoch, post, parts = 0, -1, tuple(map(int, version.split(".")))
+    else:
+        from packaging.version import Version
+
+        parsed = Version(version)
+        epoch, post, parts = parsed.epoch, -1 if parsed.post is None else parsed.post, parsed.release
+    while parts and not parts[-1]:
+        parts = parts[:-1]
+    return epoch, parts, post
 
 
-@dataclass(frozen=True)
-class Release:
-    """A vLLM release whose rules are followed.
-
-    Attributes:
-        text: the version as it was given, or the newest known one.
-        version: what is compared; a nightly counts as the release it leads to.
-        assumption: why another version than the given one is followed, ``None`` when it is the given one's.
-
-    """
+class Release(NamedTuple):
+    """A vLLM release whose rules are followed."""
 
     text: str
-    version: Version
+    """The version as it was given, or the newest known one."""
+    version: str
+    """What is compared; a nightly counts as the release it leads to."""
     assumption: str | None = None
+    """Why another version than the given one is followed, None when it is the given one's."""
 
     def since(self, version: str) -> bool:
         """Whether this release is ``version`` or newer."""
-        return self.version >= _version(version)
+        return order(self.version) >= order(version)
 
     def before(self, version: str) -> bool:
         """Whether this release is older than ``version``."""
-        return self.version < _version(version)
+        return order(self.version) < order(version)
 
 
 def parse_release(text: str | None) -> Release:
     """Return the release whose rules apply to version ``text``; never raises."""
-    newest = Version(NEWEST)
     if text is None or not text.strip():
-        return Release(NEWEST, newest, f"release unknown: rules of {NEWEST} assumed")
+        return Release(NEWEST, NEWEST, f"release unknown: rules of {NEWEST} assumed")
     shown = text.strip()
-    try:
-        version = Version(shown.removeprefix("v")) if len(shown) < 100 else None
-    except ValueError:  # InvalidVersion is one
-        version = None
-    if version is None:
-        return Release(shown[:100], newest, f"release {shown[:40]!r} is no version: rules of {NEWEST} assumed")
-    base = Version(version.base_version)
-    if base < _OLDEST:
-        return Release(shown, newest, f"release {shown} is an untagged build: rules of {NEWEST} assumed")
-    if version.post is not None:
-        base = Version(f"{version.base_version}.post{version.post}")
-    if base > newest:
+    version = shown.removeprefix("v")
+    base: str | None = ".".join(str(int(part)) for part in version.split(".")) if is_plain(version) else None
+    nightly = untagged = False
+    if base is None and len(shown) < 100:
+        from packaging.version import InvalidVersion, Version
+
+        try:
+            parsed = Version(version)
+        except (InvalidVersion, ValueError):  # too many digits for a number
+            pass
+        else:
+            base = parsed.base_version
+            untagged = order(base) < order(_OLDEST)
+            if parsed.post is not None:
+                base = f"{base}.post{parsed.post}"
+            nightly = parsed.is_devrelease
+    if base is None:
+        return Release(shown[:100], NEWEST, f"release {shown[:40]!r} is no version: rules of {NEWEST} assumed")
+    if untagged or order(base) < order(_OLDEST):
+        return Release(shown, NEWEST, f"release {shown} is an untagged build: rules of {NEWEST} assumed")
+    if order(base) > order(NEWEST):
         return Release(shown, base, f"release {shown} is newer than {NEWEST}: rules of {NEWEST} assumed")
-    if version.is_devrelease:
+    if nightly:
         return Release(shown, base, f"release {shown} is a nightly: rules of {base} assumed")
     return Release(shown, base)
 

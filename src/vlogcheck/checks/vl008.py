@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-
-from packaging.version import Version
+from typing import Any
 
 from vlogcheck._lazy import pattern
+from vlogcheck.budget.releases import is_plain, order
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.startup import Startup
 
 _SHOWN = 4
-_COMPARE: dict[str, Callable[[Version, Version], bool]] = {
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     "<": operator.lt,
@@ -22,17 +21,14 @@ _COMPARE: dict[str, Callable[[Version, Version], bool]] = {
 _CLAUSE = pattern(r"(>=|<=|<|>)([\d.]+)")
 
 
-_release = lru_cache(maxsize=256)(Version)
-
-
-def _holds(versions: str, version: Version) -> bool:
+def _holds(versions: str, version: str) -> bool:
     """Whether a release is among a wording's versions."""
     clauses = [_CLAUSE.fullmatch(clause.strip()) for clause in versions.split(",") if clause.strip()]
     if None in clauses:
         from packaging.specifiers import SpecifierSet  # rare, and 3 ms to import
 
         return version in SpecifierSet(versions)
-    return all(_COMPARE[clause[1]](version, _release(clause[2])) for clause in clauses if clause is not None)
+    return all(_COMPARE[clause[1]](order(version), order(clause[2])) for clause in clauses if clause is not None)
 
 
 @check("wordings that the release in the log is not known to print", Severity.NOTE)
@@ -40,12 +36,17 @@ def wording_outside_releases(startup: Startup) -> Iterator[Finding]:
     """Flag vLLM's own messages whose wording belongs to other releases than the one the log names."""
     if startup.version is None:
         return
-    try:
-        version = Version(startup.version)
-    except ValueError:  # no version; too many digits for one
-        return
-    if version.is_prerelease or version.local:
-        return  # a nightly or a fork prints what its source has
+    version = startup.version
+    if not is_plain(version):
+        from packaging.version import Version
+
+        try:
+            parsed = Version(version)
+        except ValueError:  # no version; too many digits for one
+            return
+        if parsed.is_prerelease or parsed.local:
+            return  # a nightly or a fork prints what its source has
+        version = str(parsed)
     foreign = [
         record
         for record in startup.records
