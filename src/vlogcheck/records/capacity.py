@@ -51,6 +51,12 @@ class KVCacheCapacity(Record):
             example="GPU KV cache size: 449,248 tokens, Maximum concurrency for 8,192 tokens per request: 54.84x",
         ),
         Template(
+            "{device} + host KV cache size: {tokens:,} tokens, Maximum concurrency for {max_model_len:,} tokens per request:"
+            " {max_concurrency}x",
+            versions=">=0.30.0",
+            example="GPU + host KV cache size: 449,248 tokens, Maximum concurrency for 8,192 tokens per request: 54.84x",
+        ),
+        Template(
             "{device} KV cache size: {tokens:,} tokens",
             versions=">=0.8.0,<0.28",
             example="GPU KV cache size: 449,248 tokens",
