@@ -5,10 +5,7 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    pass
+from typing import Any, NamedTuple
 
 __all__ = ["Finding", "Missing", "Severity", "Skipped"]
 

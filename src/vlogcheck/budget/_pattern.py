@@ -1,9 +1,9 @@
 """Which kinds of cache each decoder layer keeps, read from a model's configuration.
 
-The result is one tuple of kind names per decoder layer: most layers keep one cache, Falcon-H1's two, MLP-only layers
-and layers
-that share another layer's cache none. Models that say it layer by layer (``layer_types``) are read as they say it; for
-the rest the rule of the model type's configuration class in transformers is in the tables below.
+The result is one tuple of kind names per decoder layer: most layers keep one cache, Falcon-H1's two, MLP-only layers and
+layers that share another layer's cache none. Models that say it layer by layer (``layer_types``) are read as they say it; for
+the rest the rule of the model type's configuration class in transformers is in the tables below, one short rule a model type:
+that makes the file long.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Rules by release: ``vllm/v1/core/kv_cache_utils.py``; the V0 engine's: ``determine_num_available_blocks`` and
 ``raise_if_cache_size_invalid`` of vllm/worker/worker.py. All bytes, blocks and tokens are integers; only the
-concurrency is the
-float vLLM computes and prints.
+concurrency is the float vLLM computes and prints. Long because the rules of all releases stand side by side: from one to
+the next they differ by a line.
 """
 
 from __future__ import annotations

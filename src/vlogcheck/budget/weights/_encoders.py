@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vlogcheck.budget.weights._build import Builder, NotModelled, layers_in
+from vlogcheck.budget.weights._build import Builder
+from vlogcheck.budget.weights._dimensions import NotModelled, layers_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,7 +10,9 @@ from vlogcheck.budget._partition import stages
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.releases import Release, parse_release
 from vlogcheck.budget.weights._allocator import allocated_bytes
-from vlogcheck.budget.weights._build import Builder, NotModelled, Share
+from vlogcheck.budget.weights._build import Builder
+from vlogcheck.budget.weights._deployed import is_expandable, is_text_only, share_of, tolerance_of
+from vlogcheck.budget.weights._dimensions import NotModelled
 from vlogcheck.budget.weights._drafter import Drafter, build_drafter
 from vlogcheck.budget.weights._families import build_model
 from vlogcheck.budget.weights._methods import scheme_of
@@ -28,8 +29,6 @@ _SPLIT_LIMIT = 20 << 20
 
 #: More pipeline stages than any deployment has.
 _MOST_STAGES = 4096
-
-_MLA_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
@@ -132,12 +131,12 @@ def _stage(
     counts: list[int],
 ) -> WeightEstimate:
     start = sum(counts[:rank])
-    share = _share(options, first=rank == 0, last=rank == len(counts) - 1)
+    share = share_of(options, first=rank == 0, last=rank == len(counts) - 1)
     item = 4 if options.dtype in {"float", "float32"} else 2
     build = Builder(share, item, scheme, release, absorb=env.get("VLLM_MLA_DISABLE", "0") not in {"1", "true", "True"})
     copied = str(options.unused.get("mm_encoder_tp_mode", "")).lower() == "data"
     build_model(
-        build, model, range(start, start + counts[rank]), text_only=_text_only(options, release), copied_tower=copied
+        build, model, range(start, start + counts[rank]), text_only=is_text_only(options, release), copied_tower=copied
     )
     if model.text.get("auto_map") and not model.outer.has("architectures"):
         build.note("the repository brings its own code")
@@ -152,7 +151,7 @@ def _stage(
     after = [size for _, size in (*build.after, *drafter.after)]
     tensors = [*(size for _, size in build.params), *drafter.kept, *buffers, *after]
     limit = _SPLIT_LIMIT if release.since("0.21.0") else None
-    tolerance, reason = _tolerance(scheme, options, device, drafter.missing, absorbed=bool(after))
+    tolerance, reason = tolerance_of(scheme, options, device, drafter.missing, absorbed=bool(after))
     if build.uncertain and tolerance < 1:
         tolerance += build.uncertain / max(1, sum(tensors))
         reason = "the towers are counted as plain transformers and uncertain by their whole size"
@@ -162,7 +161,7 @@ def _stage(
         buffer_bytes=sum(buffers),
         post_load_bytes=sum(after),
         drafter_bytes=drafted,
-        allocated_bytes=allocated_bytes(tensors, max_split_size=limit, expandable=_expandable(env)),
+        allocated_bytes=allocated_bytes(tensors, max_split_size=limit, expandable=is_expandable(env)),
         tolerance=tolerance,
         tolerance_reason=reason,
         assumptions=tuple(build.notes),
@@ -170,67 +169,3 @@ def _stage(
         by_part=parts,
         method=scheme.method,
     )
-
-
-def _share(options: ServeOptions, *, first: bool, last: bool) -> Share:
-    tp = max(1, options.tensor_parallel_size)
-    # without expert parallelism vLLM cuts the routed experts over the data-parallel ranks too (FusedMoEParallelConfig)
-    together = tp * max(1, options.data_parallel_size) * max(1, options.prefill_context_parallel_size)
-    if options.enable_expert_parallel and together > 1:
-        return Share(tp=tp, moe_tp=1, ep=together, first=first, last=last, extra_experts=_redundant(options))
-    return Share(tp=tp, moe_tp=together, ep=1, first=first, last=last)
-
-
-def _text_only(options: ServeOptions, release: Release) -> bool:
-    """Whether no tower is built: asked for directly, or every kind of input limited to none (0.16 on)."""
-    if options.unused.get("language_model_only") in (True, "true", "True"):
-        return True
-    limits = options.unused.get("limit_mm_per_prompt")
-    if isinstance(limits, str):
-        try:
-            limits = json.loads(limits)
-        except (ValueError, RecursionError):
-            return False
-    if not isinstance(limits, Mapping) or not limits or release.before("0.16.0"):
-        return False
-    return {"image", "video"} <= limits.keys() and all(count == 0 for count in limits.values())
-
-
-def _expandable(env: Mapping[str, str]) -> bool:
-    settings = f"{env.get('PYTORCH_CUDA_ALLOC_CONF', '')},{env.get('PYTORCH_ALLOC_CONF', '')}".lower().replace(" ", "")
-    return "expandable_segments:true" in settings
-
-
-def _tolerance(
-    scheme: Scheme, options: ServeOptions, device: Device | None, missing: str | None, *, absorbed: bool
-) -> tuple[float, str]:
-    """Return the widest tolerance that applies, with its reason."""
-    if missing is not None:
-        return 1.0, missing
-    found = [(scheme.tolerance, scheme.reason)]
-    if absorbed:
-        found.append((_MLA_TOLERANCE, "MLA keeps absorbed projections whose layout depends on the backend"))
-    if options.enable_lora:
-        found.append((0.05, "LoRA buffers are not counted"))
-    if options.cpu_offload_gib:
-        return 1.0, "part of the weights is offloaded to host memory"
-    if device is not None and _is_amd(device.name):
-        found.append((0.02, "ROCm keeps library workspaces beside the weights (about 0.1 GiB in logs)"))
-    return max(found, key=lambda pair: pair[0])
-
-
-def _is_amd(name: str) -> bool:
-    return any(word in name.lower() for word in ("amd", "instinct", "radeon", "gfx", "hygon", "dcu"))
-
-
-def _redundant(options: ServeOptions) -> int:
-    config = options.unused.get("eplb_config")
-    given = (
-        config.get("num_redundant_experts")
-        if isinstance(config, Mapping)
-        else options.unused.get("num_redundant_experts")
-    )
-    try:
-        return max(0, min(int(str(given)), 1 << 20)) if given is not None else 0
-    except ValueError:
-        return 0

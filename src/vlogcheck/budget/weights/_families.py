@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from vlogcheck.budget.weights import _vision as towers
 from vlogcheck.budget.weights import _vision_qwen as qwen
-from vlogcheck.budget.weights._build import Builder, NotModelled
+from vlogcheck.budget.weights._build import Builder
 from vlogcheck.budget.weights._decoder import LayerBuilder, decoder, standard_layer
+from vlogcheck.budget.weights._dimensions import NotModelled
 from vlogcheck.budget.weights._encoders import WHOLE
 from vlogcheck.budget.weights._gemma3n import gemma3n_layer, gemma3n_streams
 from vlogcheck.budget.weights._hybrids import (

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.weights._attention import gqa
-from vlogcheck.budget.weights._build import Builder, NotModelled
+from vlogcheck.budget.weights._build import Builder
+from vlogcheck.budget.weights._dimensions import NotModelled
 from vlogcheck.budget.weights._kinds import STATE_KINDS, layer_kind, two_norms
 from vlogcheck.budget.weights._mixers import Ssm, mamba1, mamba2
 from vlogcheck.budget.weights._mlp import Mixture, dense, is_sparse, mixture, moe, width

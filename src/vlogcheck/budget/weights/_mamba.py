@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vlogcheck.budget.weights._build import Builder, NotModelled
+from vlogcheck.budget.weights._build import Builder
+from vlogcheck.budget.weights._dimensions import NotModelled
 from vlogcheck.budget.weights._mixers import Ssm, mamba1, mamba2
 
 if TYPE_CHECKING:

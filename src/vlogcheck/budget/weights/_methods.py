@@ -1,4 +1,4 @@
-"""From a configuration's quantisation to the scheme its weights follow."""
+"""From a configuration's quantisation to the scheme its weights follow: long, as every method has keys of its own."""
 
 from __future__ import annotations
 

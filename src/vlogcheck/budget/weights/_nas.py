@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import ModelConfigError, Values
 from vlogcheck.budget.weights._attention import gqa
-from vlogcheck.budget.weights._build import NotModelled, pad
+from vlogcheck.budget.weights._dimensions import NotModelled, pad
 from vlogcheck.budget.weights._mlp import dense
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from vlogcheck.budget._values import ModelConfigError, Values
-from vlogcheck.budget.weights._build import NotModelled, layers_in
+from vlogcheck.budget.weights._dimensions import NotModelled, layers_in
 from vlogcheck.budget.weights._tower import VISION
 
 if TYPE_CHECKING:

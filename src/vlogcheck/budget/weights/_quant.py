@@ -2,7 +2,7 @@
 
 Each scheme answers two questions in exact integers: the tensors of a linear layer and the tensors of a layer's
 routed experts. Layouts follow ``vllm/model_executor/layers/quantization`` (0.8.5 to 0.33); what kernels repack after
-loading is not in them.
+loading is not in them. Long because it holds one class a layout.
 """
 
 from __future__ import annotations

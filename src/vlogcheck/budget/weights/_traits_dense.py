@@ -1,4 +1,4 @@
-"""Dense decoders in Llama's line: gated feed-forward layers, RMS norms."""
+"""Dense decoders in Llama's line: gated feed-forward layers, RMS norms. A table, long because it has an entry a family."""
 
 from __future__ import annotations
 

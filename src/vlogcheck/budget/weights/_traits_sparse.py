@@ -1,4 +1,4 @@
-"""Mixtures of experts and latent attention."""
+"""Mixtures of experts and latent attention. A table, long because it has an entry a family."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vlogcheck.budget.weights._build import Builder, layers_in, ratio_in
+from vlogcheck.budget.weights._build import Builder
+from vlogcheck.budget.weights._dimensions import layers_in, ratio_in
 from vlogcheck.budget.weights._tower import VISION, blocks, patches_in, vision_config
 
 if TYPE_CHECKING:
