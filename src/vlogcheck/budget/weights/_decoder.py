@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vlogcheck.budget.model import ModelConfig
 from vlogcheck.budget.weights._attention import gqa, latent
 from vlogcheck.budget.weights._build import Builder
-from vlogcheck.budget.weights._mlp import dense, is_sparse, mixture, moe, width
+from vlogcheck.budget.weights._mlp import feed_forward
 from vlogcheck.budget.weights._traits import Traits
 
 if TYPE_CHECKING:
@@ -26,11 +26,7 @@ def standard_layer(build: Builder, model: ModelConfig, traits: Traits, index: in
         latent(build, model, traits, index)
     else:
         gqa(build, model, traits, index)
-    sizes = mixture(model)
-    if sizes is not None and is_sparse(model, index):
-        moe(build, model, traits, sizes)
-    else:
-        dense(build, model, traits, width(model, index))
+    feed_forward(build, model, traits, index)
     for _ in range(traits.norms):
         build.norm(model.hidden_size, traits.norm)
 

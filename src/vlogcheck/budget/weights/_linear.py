@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vlogcheck.budget.weights._attention import gqa, latent
 from vlogcheck.budget.weights._kinds import STATE_KINDS, layer_kind, two_norms
 from vlogcheck.budget.weights._mixers import delta_net, kimi_delta, short_conv
-from vlogcheck.budget.weights._mlp import dense, is_sparse, mixture, moe, width
+from vlogcheck.budget.weights._mlp import dense, feed_forward, is_sparse, mixture, moe, width
 
 if TYPE_CHECKING:
     from vlogcheck.budget.model import ModelConfig
@@ -34,11 +34,7 @@ def qwen_gdn_layer(build: Builder, model: ModelConfig, traits: Traits, index: in
         )
     else:
         gqa(build, model, traits, index)
-    sizes = mixture(model)
-    if sizes is not None and is_sparse(model, index):
-        moe(build, model, traits, sizes)
-    else:
-        dense(build, model, traits, width(model, index))
+    feed_forward(build, model, traits, index)
     two_norms(build, model, traits)
 
 

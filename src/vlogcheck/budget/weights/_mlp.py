@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vlogcheck.budget.weights._build import Builder
     from vlogcheck.budget.weights._traits import Traits
 
-__all__ = ["Mixture", "dense", "is_sparse", "mixture", "moe"]
+__all__ = ["Mixture", "dense", "feed_forward", "is_sparse", "mixture", "moe", "width"]
 
 
 def dense(
@@ -145,6 +145,15 @@ def moe(
             build.experts(
                 sizes.count, hidden, sizes.inner, gated=traits.gated, bias=traits.expert_bias, name=f"{name}.experts"
             )
+
+
+def feed_forward(build: Builder, model: ModelConfig, traits: Traits, index: int) -> None:
+    """Add a mixture of experts where the model has one in this layer, else a dense layer."""
+    sizes = mixture(model)
+    if sizes is not None and is_sparse(model, index):
+        moe(build, model, traits, sizes)
+    else:
+        dense(build, model, traits, width(model, index))
 
 
 def width(model: ModelConfig, layer: int) -> int:
