@@ -23,7 +23,7 @@ def out_of_memory_loading(outcome: Outcome, context: Context) -> Iterator[Findin
     config = context.startup.config
     tp = (config.tensor_parallel_size if config is not None else None) or 1
     missing = missing_gib(record)
-    if failure.phase == "starting" and context.startup.banner is None and config is None and not context.startup.phases:
+    if failure.phase == "starting" and config is None and not context.startup.phases:
         yield _unknown_phase(failure, context, missing)
         return
     least = f"at least {missing:.2f} GiB more per card are needed for the weights alone: " if missing else ""
@@ -39,13 +39,11 @@ def _unknown_phase(failure: Failure, context: Context, missing: Decimal | None) 
     """Say of a message without its start-up what each phase would mean, instead of taking it for the first."""
     assert isinstance(failure.record, OutOfMemory)
     least = f"at least {missing:.2f} GiB more are needed on the card: " if missing else ""
-    share = (
-        lower_utilization(card_of(context, failure.record), missing or Decimal(0)) if missing is not None else None
-    )
+    share = lower_utilization(card_of(context, failure.record), missing or Decimal(0)) if missing is not None else None
     below = f" (to {share} or less)" if share is not None else ""
     remedy = Remedy(
-        f"give the lines before line {failure.record.line} too, they tell the phase; {least}while the weights are loaded only more"
-        " cards (--tensor-parallel-size 2) or smaller weights give them, after 'Available KV cache memory' a lower"
+        f"give the lines before line {failure.record.line} too, they tell the phase; {least}while the weights are loaded"
+        " only more cards (--tensor-parallel-size 2) or smaller weights give them, after 'Available KV cache memory' a lower"
         f" --gpu-memory-utilization does{below}",
         {},
     )

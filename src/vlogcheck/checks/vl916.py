@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from vlogcheck.checks._failing import ranks_text, when_text
@@ -12,6 +13,8 @@ from vlogcheck.startup import Startup
 
 _LENGTH = 240
 _SHORT = 100
+_OF_MEMORY = re.compile(r"\bmemory\b|\bKV cache\b|\bmax(?:imum)? seq(?:uence)? len|\bGiB\b", re.IGNORECASE).search
+"""What a refusal says whose figures were cut off: memory is not excluded then."""
 
 
 def _short(error: str) -> str:
@@ -20,7 +23,9 @@ def _short(error: str) -> str:
         return "by an error that the log does not hold"
     kind, colon, text = error.partition(": ")
     line = " ".join(f"{kind.rpartition('.')[2]}{colon}{text}".split())
-    return "not for memory: " + (line if len(line) <= _SHORT else f"{line[: _SHORT - 1].rstrip()}…")
+    return ("by an error that speaks of memory: " if _OF_MEMORY(error) else "not for memory: ") + (
+        line if len(line) <= _SHORT else f"{line[: _SHORT - 1].rstrip()}…"
+    )
 
 
 @check("the server failed for a reason that is not memory", Severity.ERROR)
@@ -44,9 +49,12 @@ def failed_for_another_reason(outcome: Outcome, startup: Startup) -> Iterator[Fi
         line=record.line,
         expected="a server that keeps serving" if failure.after_ready else "a start-up that comes to its end",
         observed=error[:_LENGTH] or "the log holds no more than the announcement of a traceback",
-        remedy=f"read the traceback that ends at line {record.line}: no term of the memory ledger is at fault as"
-        " far as the log"
-        " tells",
+        remedy=f"read the traceback that ends at line {record.line}: "
+        + (
+            "it speaks of memory in a wording without the figures, or they are cut off: give the lines after it too"
+            if _OF_MEMORY(error)
+            else "no term of the memory ledger is at fault as far as the log tells"
+        ),
         severity=Severity.WARNING if script else None,
         explanation=f"printed {failure.repeats} times" if failure.repeats > 1 else "",
     )
