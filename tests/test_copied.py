@@ -6,9 +6,9 @@ import textwrap
 
 import pytest
 
+from vlogcheck._collector import startups
 from vlogcheck.lines import Splitter
 from vlogcheck.scan import Parser, parse_lines
-from vlogcheck.startup import startups
 from vlogcheck.template import Record
 
 

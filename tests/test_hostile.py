@@ -228,7 +228,7 @@ def test_names_are_held_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_crash_loop_is_counted_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlogcheck.startup.MOST", 10)
+    monkeypatch.setattr("vlogcheck._collector.MOST", 10)
     tag = "(EngineCore pid={}) "
     log = "".join(
         tag.format(100 * n) + BANNER + tag.format(100 * n) + P + "Model loading took 15.4 GiB and 3.2 seconds\n"
@@ -242,7 +242,7 @@ def test_a_crash_loop_is_counted_not_kept(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_servers_that_are_not_judged_make_the_verdict_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlogcheck.startup.MOST", 10)
+    monkeypatch.setattr("vlogcheck._collector.MOST", 10)
     report = judge("".join(f"pod-{n}  | {P}GPU KV cache size: 100,000 tokens\n" for n in range(40)))
     assert report.exit_code == 3
     assert "servers more than the" in (report.inconclusive or "")

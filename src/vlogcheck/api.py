@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, Union
 
+from vlogcheck._collector import Collector
 from vlogcheck.context import Context, LogFacts
 from vlogcheck.expected import Model
 from vlogcheck.files import LogFile, open_log
 from vlogcheck.registry import Check, Finding, Severity, Skipped, all_checks, run_checks
 from vlogcheck.scan import Parser
-from vlogcheck.startup import Collector, Startup
+from vlogcheck.startup import Startup
 from vlogcheck.wrappers import WIDEST, is_hard_wrapped
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from vlogcheck._collector import Collector
 from vlogcheck._encodings import Text
 from vlogcheck.api import Inquiry, Report, facts_of, source_name
 from vlogcheck.expect import Expectation
@@ -47,7 +48,7 @@ from vlogcheck.records import (
     WorkerDied,
 )
 from vlogcheck.scan import Parser
-from vlogcheck.startup import Collector, Startup
+from vlogcheck.startup import Startup
 
 if TYPE_CHECKING:
     from vlogcheck._metrics_line import Figures
