@@ -81,3 +81,14 @@ def test_hardly_any_wording_is_so_short_that_nothing_is_left_of_it() -> None:
 def test_any_other_word(template: Template, word: str) -> None:
     for text, _ in variants(template, word):
         seen(template, [text])
+
+
+def test_a_crafted_line_costs_one_pass_of_each_wording() -> None:
+    """With a wording's words again and again, tried in every way to share them out, one line would take ten seconds."""
+    lines = [f"line Killed {number} {': line  ' * 130}" for number in range(100)]
+    told: list[int] = []
+    parser = Parser(on_unrecognised=lambda line: told.append(line.number))
+    assert parser.feed("\n".join(lines).encode()) == []
+    parser.close()
+    assert parser.lines == len(lines)
+    assert len(told) in (0, len(lines))

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck._lazy import pattern
+from vlogcheck._wording import _Expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +38,7 @@ _FIGURES = pattern(r"[\d.,]+")
 _OPTIONAL = pattern(r"\[\[((?:[^\[\]]|\[(?!\[)|\](?!\]))*)\]\]")
 _HOLE = pattern(r"(?<!\{)\{(\w+)(?::([^{}]*))?\}")
 _NUMBER = r"[\d.,e+\-]+"
+_ANY = ".*?"
 _EDGES = str.maketrans(dict.fromkeys(",:;()`#=|", " "))
 """What stands at the edges of words, beside stops and apostrophes, which stand in them too."""
 
@@ -61,7 +63,7 @@ class Reworded:
         self._templates = templates
         self._texts = texts
         self._index: dict[str, list[_Wording]] | None = None
-        self._shapes: dict[int, re.Pattern[str]] = {}
+        self._shapes: dict[int, list[re.Pattern[str]]] = {}
         self._known: dict[str, int | None] = {}
 
     def nearest(self, message: str) -> Template | None:
@@ -102,10 +104,11 @@ class Reworded:
             return False
         if count > _SHORT:
             return words <= 2 * count + _HOLE_WORDS * (1 + wording.holes) + _LONGER * template.embedded
-        shape = self._shapes.get(wording.template)
-        if shape is None:
-            shape = self._shapes[wording.template] = re.compile("|".join(_shapes(template)) or r"(?!)", re.DOTALL)
-        return (shape.search(message) if template.embedded else shape.fullmatch(message)) is not None
+        shapes = self._shapes.get(wording.template)
+        if shapes is None:
+            shapes = self._shapes[wording.template] = [re.compile(shape, re.DOTALL) for shape in _shapes(template)]
+        message = " ".join(message.split())
+        return any(shape.search(message) if template.embedded else shape.fullmatch(message) for shape in shapes)
 
 
 def _spare(count: int) -> int:
@@ -151,32 +154,35 @@ def _without_options(text: str, by: str) -> str:
 
 
 def _shapes(template: Template) -> Iterator[str]:
-    """Yield expressions of a short wording, each with another of its words open.
+    """Yield expressions of a short wording with single blanks, each with another of its words open.
 
     At least two of them are left, or one where all else is figures.
     """
     for text in {_without_options(template.text, ""), _without_options(template.text, r"\1")}:
         chunks = text.split()
-        parts = [_expression(chunk, template) for chunk in chunks]
+        parts = [list(_pieces(chunk, template)) for chunk in chunks]
         told = [_WORDS.search(_HOLE.sub("", chunk)) is not None for chunk in chunks]
-        free = template.embedded or any(".*" in part for part in parts)
+        free = template.embedded or any(piece == _ANY for part in parts for piece in part)
         for at, chunk in enumerate(chunks):
             if sum(told) - told[at] <= free:
                 continue
             if _HOLE.search(chunk):
-                other = r"\S.*?" if sum(told) > 1 else r"\S+"
+                other = [r"\S", _ANY] if sum(told) > 1 else [r"\S+"]
             else:
-                other = r"\S*[A-Za-z]\S*" if template.embedded else r"\S+"  # another exit code is another message
-            yield r"\s*" + r"\s+".join([*parts[:at], other, *parts[at + 1 :]])
+                other = [r"\S*[A-Za-z]\S*" if template.embedded else r"\S+"]  # another exit code is another message
+            whole = _Expression()
+            for number, part in enumerate([*parts[:at], other, *parts[at + 1 :]]):
+                for piece in [" ", *part] if number else part:
+                    whole.add(piece, free=piece == _ANY)
+            yield whole.text
 
 
-def _expression(chunk: str, template: Template) -> str:
-    """Return what a part of a wording without spaces matches."""
-    out = ""
+def _pieces(chunk: str, template: Template) -> Iterator[str]:
+    """Yield the expressions of what a part of a wording without blanks consists of."""
     at = 0
     for hole in _HOLE.finditer(chunk):
-        any_text = hole[1] == "_"
-        expression = ".*?" if any_text else _NUMBER if hole[2] else template.record.hole(hole[1]).expression
-        out += f"{re.escape(chunk[at : hole.start()])}(?:{expression})"
+        yield re.escape(chunk[at : hole.start()])
+        expression = _ANY if hole[1] == "_" else _NUMBER if hole[2] else template.record.hole(hole[1]).expression
+        yield _ANY if expression in (".*", _ANY) else f"(?:{expression})"
         at = hole.end()
-    return out + re.escape(chunk[at:])
+    yield re.escape(chunk[at:])
