@@ -200,6 +200,19 @@ def test_a_stage_of_states_alone_is_not_padded() -> None:
     assert (found.num_blocks, found.kv_cache_tokens, found.max_concurrency_text) == (3855, 986880, "240.94")
 
 
+def test_blocks_of_delta_nets_hold_whole_checkpoints_from_0_33() -> None:
+    # multiples of 64 tokens and of the size asked for; a stage without a delta net is not bound to them
+    sizes: list[set[tuple[str, int]]] = []
+    for words, env in (("--block-size 48", {}), ("-pp 2", {"VLLM_PP_LAYER_PARTITION": "7,1"})):
+        options = parse_serve_flags(shlex.split(f"--max-model-len 32768 {words}"))
+        found = plan(load_model_config(_QWEN3_NEXT), options, release="0.33.0", available=GIB, env=env)
+        sizes.append({(s.spec.kind, s.spec.block_size) for s in found.specs})
+    assert sizes == [
+        {("FullAttentionSpec", 576), ("MambaSpec", 576)},
+        {("FullAttentionSpec", 576), ("MambaSpec", 576), ("FullAttentionSpec", 544)},
+    ]
+
+
 def test_a_list_of_skipped_layers_may_be_one_json_word() -> None:
     words = "--kv-cache-dtype-skip-layers"
     assert parse_serve_flags([words, '["0", "1"]']) == parse_serve_flags([words, "0", "1"])

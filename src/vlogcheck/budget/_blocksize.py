@@ -40,8 +40,8 @@ class BlockSizes:
     assumption: str | None = None
 
 
-def choose(model: ModelConfig, settings: Settings) -> BlockSizes:
-    """Return the block sizes for one model and its settings."""
+def choose(model: ModelConfig, settings: Settings, *, states: bool = True) -> BlockSizes:
+    """Return the block sizes for one model and its settings; ``states``: whether the worker holds state layers."""
     chosen, assumption = _attention(model, settings)
     if not traits.has_state(model) or settings.is_v0:
         return BlockSizes(chosen, 0, None, assumption)
@@ -49,7 +49,7 @@ def choose(model: ModelConfig, settings: Settings) -> BlockSizes:
     aligned = traits.has_attention(model) or settings.release.before("0.20.2")
     if not traits.is_hybrid(model) or not aligned:
         return BlockSizes(chosen, _pure_state_block(settings, chosen, length), None, assumption)
-    return _hybrid(model, settings, chosen, assumption)
+    return _hybrid(model, settings, chosen, assumption, states=states)
 
 
 def _pure_state_block(settings: Settings, chosen: int, length: int) -> int:
@@ -120,7 +120,7 @@ def _latent(model: ModelConfig, settings: Settings) -> tuple[int, str | None]:
     return size, None
 
 
-def _hybrid(model: ModelConfig, settings: Settings, chosen: int, assumption: str | None) -> BlockSizes:
+def _hybrid(model: ModelConfig, settings: Settings, chosen: int, assumption: str | None, *, states: bool) -> BlockSizes:
     release = settings.release
     per_token = _bytes_per_token(model, settings)
     kinds = {kind for layer in layer_kinds(model) for kind in layer} & STATE_KINDS
@@ -130,9 +130,9 @@ def _hybrid(model: ModelConfig, settings: Settings, chosen: int, assumption: str
         chunk = lcm(settings.options.mamba_block_size or _chunk(model), align)
         needed = chunk * cdiv(cdiv(state, per_token), chunk)
     else:
+        if states and release.since("0.33.0") and settings.mamba_mode == "align" and "gdn" in kinds:
+            align = lcm(align, 64)  # where prefill checkpoints of a delta net may lie
         needed = align * cdiv(state, align * per_token)
-        if release.since("0.33.0") and settings.mamba_mode == "align" and "gdn" in kinds:
-            needed = cdiv(needed, 64) * 64
     block = max(chosen, needed) if chosen < needed else chosen
     page = block * per_token
     if settings.mamba_mode == "all":

@@ -91,6 +91,8 @@ def build_layers(model: ModelConfig, settings: Settings) -> ModelLayers:
     for stage, count in enumerate(counts):
         held = [kind for index in range(first, first + count) for kind in kinds[index]]
         local = _without_attention(context) if _states_only(held, settings) else context
+        if held and not STATE_KINDS & {*held} and settings.release.since("0.33.0"):
+            local = replace(context, block_size=_blocksize.choose(model, settings, states=False).attention)
         for index in range(first, first + count):
             for kind in _registered(kinds[index], settings):
                 spec = BUILDERS[kind](local, index)
