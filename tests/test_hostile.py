@@ -24,13 +24,14 @@ from vlogcheck import Expectation
 from vlogcheck._encodings import Text
 from vlogcheck._python_values import read_value
 from vlogcheck._sizes import parse_size
+from vlogcheck._tail import Tail
 from vlogcheck.budget._flagvalues import FlagError
 from vlogcheck.budget.answer import answer
 from vlogcheck.budget.flags import parse_serve_flags
 from vlogcheck.budget.model import ModelConfigError, load_model_config
 from vlogcheck.files import LogFileError
 from vlogcheck.lines import Splitter
-from vlogcheck.live import Tail, watch
+from vlogcheck.live import watch
 from vlogcheck.many import check_many
 from vlogcheck.metrics_page import read_metrics
 from vlogcheck.report import reporter

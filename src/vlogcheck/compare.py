@@ -101,7 +101,7 @@ class Diff:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison for JSON."""
-        from vlogcheck.report.difference import diff_dict
+        from vlogcheck.report._difference_dict import diff_dict
 
         return diff_dict(self)
 

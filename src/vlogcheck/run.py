@@ -19,8 +19,9 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, NamedTuple
 
+from vlogcheck._tail import POLL_SECONDS, Tail
 from vlogcheck.api import Inquiry, Report
-from vlogcheck.live import POLL_SECONDS, Event, Tail, Watcher
+from vlogcheck.live import Event, Watcher
 
 __all__ = ["RunResult", "StartError", "run"]
 
