@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import SHARED
 from vlogcheck import check
-from vlogcheck.api import read
+from vlogcheck._reading import read
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.device_rule import device_rule
 from vlogcheck.expect import Expectation

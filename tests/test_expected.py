@@ -11,7 +11,8 @@ import pytest
 
 from tests.conftest import shared
 from vlogcheck._pool_blocks import observed_blocks
-from vlogcheck.api import Inquiry, read
+from vlogcheck._reading import read
+from vlogcheck.api import Inquiry
 from vlogcheck.context import Context, LogFacts
 from vlogcheck.curve import capacity_curve, lengths
 from vlogcheck.expected import Model

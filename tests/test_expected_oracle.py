@@ -11,7 +11,8 @@ from packaging.version import Version
 
 from tests.conftest import shared
 from vlogcheck._pool_blocks import observed_blocks
-from vlogcheck.api import Inquiry, read
+from vlogcheck._reading import read
+from vlogcheck.api import Inquiry
 from vlogcheck.context import Context
 from vlogcheck.expected import Model
 from vlogcheck.registry import Missing, Severity

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlogcheck._clock import duration, elapsed
-from vlogcheck.api import check, read
+from vlogcheck._reading import read
+from vlogcheck.api import check
 from vlogcheck.failures import Failure, failure_of, reason, stop_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlogcheck import Expectation
-from vlogcheck.api import Inquiry, read
+from vlogcheck._reading import read
+from vlogcheck.api import Inquiry
 from vlogcheck.live import Event, Watcher, awatch, watch
 from vlogcheck.runtime import RunTime
 

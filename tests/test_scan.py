@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from vlogcheck import Parser, parse, parse_lines
 from vlogcheck._anchors import FRAGMENTS, GROUP, SUSPICIOUS, fixed_texts, grouped, scan_anchors, scanner
 from vlogcheck._collector import Collector
-from vlogcheck.api import read
+from vlogcheck._reading import read
 from vlogcheck.records import EngineStats
 from vlogcheck.template import Template, all_templates
 

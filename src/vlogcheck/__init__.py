@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vlogcheck.api import Report, check, parse
+    from vlogcheck._reading import parse
+    from vlogcheck.api import Report, check
     from vlogcheck.budget.model import ModelConfigError
     from vlogcheck.compare import Diff, diff
     from vlogcheck.expect import Expectation, ExpectationError
@@ -63,7 +64,7 @@ _HOME = {
     "awatch": "live",
     "check": "api",
     "diff": "compare",
-    "parse": "api",
+    "parse": "_reading",
     "parse_lines": "scan",
     "watch": "live",
 }

@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 from vlogcheck._collector import Collector
 from vlogcheck._deciding import FATAL, TELLING, capacity_complete
 from vlogcheck._encodings import Text
-from vlogcheck.api import Inquiry, Report, facts_of
+from vlogcheck._reading import facts_of
+from vlogcheck.api import Inquiry, Report
 from vlogcheck.records import (
     EngineFailed,
     EngineInit,

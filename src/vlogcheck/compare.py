@@ -7,7 +7,7 @@ what neither prints, so the sum always closes: available memory = requested − 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import IO, TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck._changes import Change, changes_between
 from vlogcheck._compared import OptionChange, Side, TermChange, compare_options, compare_terms
@@ -19,13 +19,10 @@ from vlogcheck.context import Context
 from vlogcheck.failures import failure_of, reason
 
 if TYPE_CHECKING:
-    import os
-
+    from vlogcheck._reading import LogSource
     from vlogcheck.registry import Finding
 
 __all__ = ["Diff", "Loss", "OptionChange", "Side", "TermChange", "diff"]
-
-LogSource = Union[str, "os.PathLike[str]", bytes, IO[bytes]]
 
 
 class Diff:
@@ -132,7 +129,7 @@ def diff(
 
 def _side(source: LogSource | Context) -> Side:
     if not isinstance(source, Context):
-        from vlogcheck.api import read
+        from vlogcheck._reading import read
         from vlogcheck.startup import Startup
 
         facts = read(source)

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import IO, Any
 
+from vlogcheck._reading import source_name
 from vlogcheck._tail import pieces_of, pieces_of_file
 from vlogcheck._watcher import Event, Watcher
-from vlogcheck.api import Inquiry, Report, source_name
+from vlogcheck.api import Inquiry, Report
 from vlogcheck.expect import Expectation
 
 __all__ = ["Event", "Watcher", "awatch", "watch"]

@@ -66,7 +66,7 @@ def _failed(paths: Sequence[str], why: str) -> Summary:
 
 def summarise(paths: Sequence[str], inquiry: Any) -> Summary:
     """Check one log (several paths are its rotated parts) and keep what the table needs."""
-    from vlogcheck.api import read
+    from vlogcheck._reading import read
     from vlogcheck.context import ConcurrencyCeiling
     from vlogcheck.registry import Missing, Severity
     from vlogcheck.report._summary import decisive

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from vlogcheck.api import LogSource, Report
+    from vlogcheck._reading import LogSource
+    from vlogcheck.api import Report
 
 __all__ = ["LogAsserts", "assert_serves", "vlogcheck"]
 

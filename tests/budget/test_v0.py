@@ -8,7 +8,7 @@ import pytest
 
 from tests.budget import _configs
 from tests.conftest import SHARED
-from vlogcheck.api import read
+from vlogcheck._reading import read
 from vlogcheck.budget.flags import options_from_mapping
 from vlogcheck.budget.model import load_model_config
 from vlogcheck.budget.plan import KVPlan, plan

@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from vlogcheck.api import read
+from vlogcheck._reading import read
 from vlogcheck.context import Context
 from vlogcheck.expected import Model, Setup
 from vlogcheck.units import GIB

@@ -53,7 +53,8 @@ def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -
     sets = expand_paths(logs)
     if len(sets) > _MOST_REPORTS:
         sys.exit(_many(sets, arguments, output, live["jobs"]))
-    from vlogcheck.api import Inquiry, read
+    from vlogcheck._reading import read
+    from vlogcheck.api import Inquiry
     from vlogcheck.report import reporter
 
     render = reporter(output)

@@ -26,7 +26,7 @@ def parse(logs: tuple[str, ...], unrecognised: bool) -> None:
     Of several files, rotated parts are read oldest first, and each object names its file. Exit status 0 also where a log
     holds none, which is said on standard error; 2 for a file that cannot be read.
     """
-    from vlogcheck.api import parse as read
+    from vlogcheck._reading import parse as read
     from vlogcheck.logsets import expand_paths
 
     paths = [path for item in expand_paths(logs) for path in item.paths]

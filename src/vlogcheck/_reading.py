@@ -1,0 +1,146 @@
+"""Reading a log: records as they come, or the start-ups it holds."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Union
+
+from vlogcheck.files import LogFile, open_log
+from vlogcheck.scan import Parser
+from vlogcheck.wrappers import WIDEST, is_hard_wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vlogcheck._collector import Collector
+    from vlogcheck.context import LogFacts
+    from vlogcheck.lines import LogLine
+    from vlogcheck.startup import Startup
+    from vlogcheck.template import Record
+
+__all__ = ["LogSource", "facts_of", "judged", "parse", "read", "source_name"]
+
+CHUNK = 1 << 18
+SNIFF = 1 << 16
+"""Bytes from which it is told whether a terminal cut every line."""
+KEEP_UNRECOGNISED = 200
+
+LogSource = Union[str, "os.PathLike[str]", bytes, IO[bytes]]
+"""A path (`-` is standard input), the log's bytes, or a binary file."""
+
+
+def _open(source: LogSource) -> LogFile:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return open_log(io.BytesIO(source))
+    if isinstance(source, io.TextIOBase):
+        raise TypeError("a log is read as bytes: open it with mode 'rb'")
+    return open_log(source)  # type: ignore[arg-type]
+
+
+def _head(stream: LogFile) -> bytes:
+    """Read the beginning of a log."""
+    head = b""
+    while len(head) < SNIFF and (chunk := stream.read(CHUNK)):
+        head += chunk
+    return head
+
+
+def _wrapped_at(head: bytes) -> int | None:
+    """Return the column at which a terminal cut every line of a log, or None."""
+    lines = head[:SNIFF].split(b"\n")
+    if len(lines) > 1 and max(map(len, lines)) > 4 * WIDEST:  # wider than any terminal, whatever the characters
+        return None
+    return is_hard_wrapped([line.decode("utf-8", "replace") for line in lines[:-1] or lines])
+
+
+def parse(
+    source: LogSource, *, on_unrecognised: Callable[[LogLine], None] | None = None,
+    on_end: Callable[[int], None] | None = None,
+) -> Iterator[Record]:  # fmt: skip
+    """Yield the records of a log as it is read: constant memory, any size.
+
+    `source` is a path (also compressed, `-` for standard input), the bytes themselves or a binary file. `on_unrecognised` is
+    called with each memory-looking or reworded line that no template knows, `on_end` with the number of lines once all are
+    read. Raises `LogFileError` for a file that cannot be read; log content never raises.
+    """
+    with _open(source) as stream:
+        head = _head(stream)
+        parser = Parser(on_unrecognised=on_unrecognised, wrapped_at=_wrapped_at(head))
+        yield from parser.feed(head)
+        for chunk in stream.chunks(CHUNK):
+            yield from parser.feed(chunk)
+    yield from parser.close()
+    if on_end is not None:
+        on_end(parser.lines)
+
+
+def read(log: LogSource | Sequence[LogSource]) -> LogFacts:
+    """Read a log into its start-ups. Several sources are one log in the order given."""
+    several = isinstance(log, Sequence) and not isinstance(log, (str, bytes, bytearray, memoryview))
+    sources: list[LogSource] = list(log) if several else [log]  # type: ignore[arg-type, list-item]
+    if not sources:
+        raise ValueError("no log was given")
+    from vlogcheck._collector import Collector
+
+    collector = Collector()
+    seen: list[tuple[int, str]] = []
+
+    def note(line: LogLine) -> None:
+        if len(seen) < KEEP_UNRECOGNISED:
+            seen.append((line.number, line.message[:1000]))
+
+    lines = unrecognised = 0
+    truncated = False
+    damage = None
+    for source in sources:
+        collector.path = source_name(source) if len(sources) > 1 else None
+        with _open(source) as stream:
+            head = _head(stream)
+            parser = Parser(on_unrecognised=note, wrapped_at=_wrapped_at(head), collector=collector)
+            parser.feed(head)
+            for chunk in stream.chunks(CHUNK):
+                parser.feed(chunk)
+            damage = damage or stream.damage
+        parser.close()
+        lines += parser.lines
+        unrecognised += parser.unrecognised
+        truncated = parser.truncated
+    return facts_of(
+        ", ".join(source_name(source) for source in sources), collector, lines=lines, truncated=truncated,
+        unrecognised=unrecognised, unrecognised_lines=seen, damage=damage,
+    )  # fmt: skip
+
+
+def facts_of(
+    path: str, collector: Collector, *, lines: int, truncated: bool = False, unrecognised: int = 0,
+    unrecognised_lines: Sequence[tuple[int, str]] = (), damage: str | None = None, growing: bool = False,
+) -> LogFacts:  # fmt: skip
+    """Return what was read so far as the facts that are judged."""
+    from vlogcheck.context import LogFacts
+
+    startups = [s for s in collector.startups if s.identified or s.has_ledger]
+    return LogFacts(
+        path, lines, truncated, unrecognised, list(unrecognised_lines), damage, startups, judged(startups), growing,
+        collector.forgotten + collector.lost, collector.lost,
+    )  # fmt: skip
+
+
+def source_name(source: LogSource) -> str:
+    """Return what to call a log in messages."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return "<bytes>"
+    if isinstance(source, (str, os.PathLike)):
+        return "<stdin>" if source == "-" else os.fspath(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else "<stream>"
+
+
+def judged(startups: list[Startup]) -> list[int]:
+    """Return which start-ups count: the last one of each server (container and model), in order."""
+    last: dict[tuple[str | None, str | None], int] = {}
+    for number, startup in enumerate(startups):
+        last[(startup.container, startup.model)] = number
+    named = {container for container, model in last if model is not None}
+    return sorted(n for (container, model), n in last.items() if model is not None or container not in named)
