@@ -50,6 +50,10 @@ class _Wording(NamedTuple):
     words: tuple[str, ...]
     """What always stands between its spaces, as the letters and digits in it."""
     holes: int
+    spare: int
+    """How many of the words may be missing."""
+    joined: bool
+    """Whether a word is several, such as those of `gpu-memory`."""
 
 
 _LAST: list[Any] = []
@@ -89,8 +93,10 @@ class Reworded:
         best: tuple[float, int] | None = None
         for wording in {wording for word in present & index.keys() for wording in index[word]}:
             count = len(wording.words)
-            missing = sum(word not in present and not present.issuperset(word.split()) for word in wording.words)
-            if missing > _spare(count):
+            missing = count - sum(map(present.__contains__, wording.words))
+            if missing and wording.joined:
+                missing = sum(word not in present and not present.issuperset(word.split()) for word in wording.words)
+            if missing > wording.spare:
                 continue
             rank = (missing / count, wording.template)
             if (best is None or rank < best) and self._fits(wording, message, len(words), count - missing):
@@ -128,8 +134,9 @@ def _indexed(templates: Sequence[Template], texts: Sequence[str]) -> dict[str, l
                 words = _words(_HOLE.sub("\0", _without_options(templates[number].text, "\0")).translate(_EDGES))
             count = len(words)
             if count > 1:
-                wording = _Wording(number, words, line.count("\0"))
-                for word in sorted(words, key=len)[-1 - _spare(count) :]:
+                spare = _spare(count)
+                wording = _Wording(number, words, line.count("\0"), spare, " " in "".join(words))
+                for word in sorted(words, key=len)[-1 - spare :]:
                     index.setdefault(word.partition(" ")[0], []).append(wording)
     return index
 
