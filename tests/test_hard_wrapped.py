@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vlogcheck import parse
-from vlogcheck.lines import strip_ansi
+from vlogcheck._copied import strip_ansi
 
 from .conftest import ROOT, SHARED
 

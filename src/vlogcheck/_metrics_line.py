@@ -13,7 +13,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from vlogcheck._anchors import METRICS
-from vlogcheck.lines import ANSI, PREFIX, origin_of
+from vlogcheck._copied import ANSI
+from vlogcheck._prefix import PREFIX, origin_of
 from vlogcheck.records import EngineStats
 from vlogcheck.wrappers import VLLM_START
 

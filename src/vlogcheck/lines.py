@@ -7,13 +7,13 @@ carriage returns, or several messages that processes wrote at the same time.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-from vlogcheck._lazy import pattern
+from vlogcheck._copied import as_printed, strip_ansi, unescape_json, without_border
+from vlogcheck._prefix import CUT_PREFIX, LEVELS, MARK, PREFIX, TAGS, Origin, origin_of
 from vlogcheck.wrappers import Unwrapped, Unwrapper
 
-__all__ = ["LogLine", "Splitter", "strip_ansi"]
+__all__ = ["LogLine", "Splitter"]
 
 
 class LogLine(NamedTuple):
@@ -44,93 +44,6 @@ class LogLine(NamedTuple):
     """Of a message no template knows: the record whose wording it has but for a few words."""
 
 
-# Escape sequences of colours that were made visible, or lost their escape character in copying.
-_VISIBLE = pattern(
-    r"(?:\^\[|ESC|\u241b|(?<!\\)\\(?:x1[bB]|u001[bB]|033|e)|\x1b)\[(?:\d{1,3}(?:;\d{1,3}){0,6})?m"
-    r"|\[\d{1,3}(?:;\d{1,3}){0,6}m"  # not `[m`, which a file's name may follow
-)
-_FRAMES = ("\u2502", "\u2503", "\u2551", "|")
-_RESETS = ("[0m", "[m", "[0;0m")
-_ENTITY = pattern(r"&(?:#\d{2,5}|#x[0-9a-fA-F]{2,4}|quot|apos|gt|lt|amp|nbsp);")
-ANSI = pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-
-# A process tag: `(EngineCore_DP0 pid=9)`, `(VllmWorker PP0_TP1 pid=9)`, `(VllmWorker rank=1 pid=9)`,
-# `(RayWorkerWrapper pid=31, ip=10.0.0.2)`; vllm/utils (0.4.2-0.30), logger.py (0.31 and later), Ray.
-_TAG = (
-    r"\((?P<{0}name>[A-Za-z_][\w\-.]*(?: [A-Z]+\d+(?:_[A-Z]+\d+)*)?)(?: rank=(?P<{0}rank>\d{{1,9}}))? pid=(?P<{0}pid>\d{{1,15}})"
-    r"(?:, ip=(?P<{0}ip>[0-9a-fA-F.:]+))?\)"
-)
-_PLAIN_TAG = re.sub(r"\?P<\w+>", "?:", _TAG.format(""))
-PREFIX = pattern(
-    rf"(?P<tags>(?:{_PLAIN_TAG}\s*){{0,8}})"
-    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) "
-    r"(?:\[(?P<file>[\w./\-<>*\\]+):(?P<lineno>\d+)\]|(?P<file0>[\w./\-]+\.py):(?P<lineno0>\d+)\]) ?"
-)
-_TAGS = pattern(rf"(?:{_PLAIN_TAG}\s*)+")
-# What is left of a prefix whose beginning was not copied, and a prefix whose format leaves the date out.
-_LOST = pattern(
-    r"[\s>#*`|\u2502\u258c-\u2590]{0,12}(?:[A-Za-z_][\w ]{0,60} pid=(?P<pid>\d{1,15})\) )?(?P<level>[A-Z]{0,8}) ?"
-    r"(?P<time>[\d\-]{0,5} ?[\d:]{0,8}) ?"
-    r"\[?(?P<file>[\w./\-]{0,120}\.py):(?P<lineno>\d{1,6})\] "
-)
-_DATELESS = pattern(
-    r"[\s>#*`|\u2502\u258c-\u2590]{0,12}(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)(?:(?:\.{2,3}|\u2026) )?"
-    r"\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
-)
-# A prefix that another one interrupts.
-_CUT_PREFIX = pattern(
-    r"(?:\([A-Za-z_]\w*(?: [A-Z]+\d[\w]*)?(?: p(?:i(?:d(?:=\d*)?)?)?)?"
-    r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) [\d:. \-]*(?:\[[\w./\-]*(?::\d*)?)?)$"
-)
-_MARK = pattern(r"\s*(?:\[[^\[\]]{1,48}\]|<[^<>]{1,48}>|\{[^{}]{1,48}\}|\S{1,48}[:|])\s*")
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-_LAST_TAG = pattern(_TAG.format("") + r"\s*$")
-_RANK = pattern(r"TP(\d{1,9})(?!\d)")
-
-
-class _Origin(NamedTuple):
-    process: str | None = None
-    pid: int | None = None
-    rank: int | None = None
-
-
-def strip_ansi(text: str) -> str:
-    """Return the text without terminal escape sequences."""
-    return ANSI.sub("", text) if "\x1b" in text else text
-
-
-def _as_printed(text: str) -> str:
-    """Undo what copying from a terminal or a web page did to a line."""
-    if "[" in text and any(reset in text for reset in _RESETS):
-        text = _VISIBLE.sub("", text)
-    if "&" in text and _ENTITY.search(text):
-        from html import unescape
-
-        text = unescape(text).replace("\xa0", " ")
-    return text
-
-
-def _without_border(text: str) -> str:
-    """Cut off the frame of a terminal pane or a table behind a message."""
-    last = text[-1:]
-    if last not in _FRAMES:
-        return text
-    inside = text[:-1].rstrip()
-    return inside if len(text) - 1 - len(inside) >= (2 if last == "|" else 1) else text
-
-
-def origin_of(tags: str) -> _Origin:
-    """Return who logged: the innermost (last) of nested tags."""
-    match = _LAST_TAG.search(tags)
-    if match is None:
-        return _Origin()
-    name = match["name"]
-    rank = match["rank"]
-    if rank is None and "PP" not in name and (tp := _RANK.search(name)):
-        rank = tp[1]
-    return _Origin(name, int(match["pid"]), None if rank is None else int(rank))
-
-
 class Splitter:
     """Turns physical lines into messages; remembers what a wrapper cut in two."""
 
@@ -139,7 +52,7 @@ class Splitter:
         self._partial: dict[tuple[str | None, str | None], list[str]] = {}
         self._sizes: dict[tuple[str | None, str | None], int] = {}
         self._size = 0
-        self._tags: dict[str, _Origin] = {"": _Origin()}
+        self._tags: dict[str, Origin] = {"": Origin()}
 
     @property
     def unfinished(self) -> int:
@@ -149,7 +62,7 @@ class Splitter:
     def split(self, number: int, raw: str, cut: bool = False) -> list[LogLine]:
         """Return the messages of one physical line, in order. Never raises."""
         if raw[:1] not in _QUOTING:  # JSON is undone as a whole
-            raw = _as_printed(raw)
+            raw = as_printed(raw)
         unwrapped = self._unwrapper.unwrap(raw)
         if self._partial or unwrapped.partial:
             joined = self._join(unwrapped)
@@ -158,14 +71,14 @@ class Splitter:
             unwrapped = joined
         text = unwrapped.text
         if text[:1] in _JSON and "\\n" in text and unwrapped.fields is None:
-            text = _unescape(text)
+            text = unescape_json(text)
         lines: list[LogLine] = []
         for part in text.split("\n") if "\n" in text else (text,):
             part = strip_ansi(part)
             if raw[:1] in _QUOTING:
-                part = _as_printed(part)
+                part = as_printed(part)
             for segment in part.split("\r") if "\r" in part else (part,):
-                if segment := _without_border(segment.rstrip()):
+                if segment := without_border(segment.rstrip()):
                     self._segment(lines, number, segment, unwrapped, cut)
         return lines
 
@@ -212,22 +125,26 @@ class Splitter:
             origin, message = self._untagged(text)
             if message:
                 line = LogLine(number, message, None, *origin, None, None, wrapper_time, container, cut)
-                lines.append(_damaged(line) if ".py:" in message else line)
+                if ".py:" in message:
+                    from vlogcheck._lost_prefix import without_damaged_prefix
+
+                    line = without_damaged_prefix(line)
+                lines.append(line)
             return
-        said = _Origin()
+        said = Origin()
         if match.start():
             origin, message = self._untagged(text[: match.start()])
-            if origin.process is not None and not match["tags"] and _MARK.fullmatch(message):
+            if origin.process is not None and not match["tags"] and MARK.fullmatch(message):
                 said = origin  # VLLM_LOGGING_PREFIX stands between the tag and the level
             elif message.strip():
-                glued = _CUT_PREFIX.search(message) is not None or any(level.startswith(message) for level in _LEVELS)
+                glued = CUT_PREFIX.search(message) is not None or any(level.startswith(message) for level in LEVELS)
                 lines.append(LogLine(number, message, None, *origin, None, None, wrapper_time, container, glued=glued))
         while match is not None:
             following = PREFIX.search(text, match.end())
             message = text[match.end() : following.start() if following else len(text)].rstrip()
             tags = match["tags"]
             origin = (self._tags.get(tags) or self._remember(tags)) if tags else said
-            said = _Origin()
+            said = Origin()
             source = f"{match['file'] or match['file0']}:{match['lineno'] or match['lineno0']}"
             lines.append(
                 LogLine(
@@ -238,7 +155,7 @@ class Splitter:
             )  # fmt: skip
             match = following
 
-    def _remember(self, tags: str) -> _Origin:
+    def _remember(self, tags: str) -> Origin:
         origin = origin_of(tags)
         if len(tags) < 512:
             if len(self._tags) > 4096:  # a log of many short-lived processes
@@ -246,13 +163,13 @@ class Splitter:
             self._tags[tags] = origin
         return origin
 
-    def _untagged(self, text: str) -> tuple[_Origin, str]:
+    def _untagged(self, text: str) -> tuple[Origin, str]:
         """Take process tags off a line that has no vLLM prefix (tqdm, uvicorn, tracebacks)."""
         if "(" not in text:
-            return self._tags.get("") or _Origin(), text.rstrip()
-        match = _TAGS.match(text)
+            return self._tags.get("") or Origin(), text.rstrip()
+        match = TAGS.match(text)
         if match is None:
-            return _Origin(), text.rstrip()
+            return Origin(), text.rstrip()
         return self._tags.get(match[0]) or self._remember(match[0]), text[match.end() :].rstrip()
 
 
@@ -263,36 +180,6 @@ _MOST_PARTIAL = 4096
 """What is held of all lines that go on, in characters and in lines: beyond it a piece is taken as it is."""
 _JSON = ("{", "[", '"')
 _QUOTING = ("{", '"')
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
-
-
-def _damaged(line: LogLine) -> LogLine:
-    """Take off a prefix that is not whole: its beginning lost in copying, or no date in it."""
-    found = _DATELESS.match(line.message) or _LOST.match(line.message)
-    if found is None:
-        return line
-    written = found["level"]
-    meant = [level for level in _LEVELS if written and level.endswith(written)]
-    return line._replace(
-        message=line.message[found.end() :].rstrip("`") if "`" in found[0] else line.message[found.end() :],
-        level=meant[0] if len(meant) == 1 else None,
-        pid=line.pid if line.pid is not None else _number(found.groupdict().get("pid")),
-        time=found["time"].strip() or None,
-        source=f"{found['file']}:{found['lineno']}",
-    )
-
-
-def _number(digits: str | None) -> int | None:
-    return None if digits is None else int(digits)
-
-
-def _unescape(text: str) -> str:
-    """Undo JSON's escapes in a document that was cut and so is no JSON any more (a notebook's output, say)."""
-    plain = re.sub(
-        r"\\(?:u([0-9a-fA-F]{4})|(.))", lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[0]), text
-    )
-    # Two escapes may be the halves of one character; half of one alone no later step could encode.
-    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _structured(number: int, text: str, unwrapped: Unwrapped, cut: bool) -> LogLine:
@@ -305,7 +192,7 @@ def _structured(number: int, text: str, unwrapped: Unwrapped, cut: bool) -> LogL
 
     process = take("process")
     pid = take("pid")
-    origin = origin_of(f"({process} pid={pid or 0})") if process else _Origin()
+    origin = origin_of(f"({process} pid={pid or 0})") if process else Origin()
     file, lineno = take("file"), take("line")
     return LogLine(
         number,

@@ -1,0 +1,44 @@
+"""Prefixes that are not whole: their beginning lost in copying, or no date in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vlogcheck._lazy import pattern
+from vlogcheck._prefix import LEVELS
+
+if TYPE_CHECKING:
+    from vlogcheck.lines import LogLine
+
+__all__ = ["without_damaged_prefix"]
+
+# What is left of a prefix whose beginning was not copied, and a prefix whose format leaves the date out.
+_LOST = pattern(
+    r"[\s>#*`|\u2502\u258c-\u2590]{0,12}(?:[A-Za-z_][\w ]{0,60} pid=(?P<pid>\d{1,15})\) )?(?P<level>[A-Z]{0,8}) ?"
+    r"(?P<time>[\d\-]{0,5} ?[\d:]{0,8}) ?"
+    r"\[?(?P<file>[\w./\-]{0,120}\.py):(?P<lineno>\d{1,6})\] "
+)
+_DATELESS = pattern(
+    r"[\s>#*`|\u2502\u258c-\u2590]{0,12}(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)(?:(?:\.{2,3}|\u2026) )?"
+    r"\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
+)
+
+
+def without_damaged_prefix(line: LogLine) -> LogLine:
+    """Take off a prefix that is not whole: its beginning lost in copying, or no date in it."""
+    found = _DATELESS.match(line.message) or _LOST.match(line.message)
+    if found is None:
+        return line
+    written = found["level"]
+    meant = [level for level in LEVELS if written and level.endswith(written)]
+    return line._replace(
+        message=line.message[found.end() :].rstrip("`") if "`" in found[0] else line.message[found.end() :],
+        level=meant[0] if len(meant) == 1 else None,
+        pid=line.pid if line.pid is not None else _number(found.groupdict().get("pid")),
+        time=found["time"].strip() or None,
+        source=f"{found['file']}:{found['lineno']}",
+    )
+
+
+def _number(digits: str | None) -> int | None:
+    return None if digits is None else int(digits)
