@@ -7,12 +7,12 @@ the number of templates, and a template's expression is compiled only when its l
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlogcheck._anchors import fixed_texts
 from vlogcheck._lazy import pattern
+from vlogcheck._torn import Tears
 from vlogcheck.template import Record, Template, all_records
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ _ANCHOR = 12
 """Characters of a template's longest literal that are looked for: more cost more to prepare than they save."""
 _MOST_PENDING = 1024
 """Processes whose message may be unfinished at the same time."""
-_REST = 8
-"""Lines among which the end of a message may be that another process wrote into."""
 _DEEPEST = 3
 """How many messages that quote another message are opened, one inside the other."""
 
@@ -93,13 +91,11 @@ class Recogniser:
         self.templates, self.texts, self._by_anchor, self._find = _prepared(tuple(templates))
         self._pending: dict[tuple[Any, ...], _Pending] = {}
         self._dropped: list[LogLine] = []
-        self._torn: tuple[int, str | None] | None = None
-        """Physical line and container of the message that was written into last, while its rest may follow."""
+        self._tears = Tears(self.templates, self.candidates)
         self.waits = False
         """Whether the last line that was asked about is part of an unfinished message."""
         self.torn = False
-        """Whether it is the beginning of a message that another process wrote into."""
-        self._heads: list[str] = []
+        """Whether it cannot be told apart from what another process wrote at the same time."""
 
     @property
     def unfinished(self) -> int:
@@ -135,47 +131,8 @@ class Recogniser:
         found = self._match(line, message)
         if found is None and (raised := _RAISED.match(message)):
             found = self._match(line, message[raised.end() :])
-        if (line.glued or self._torn) and found is not None and self._may_be_torn(line, found.template):
-            found = None
-            self.torn = True
-        if line.glued:
-            self._torn = line.number, line.container
-            self.torn = self.torn or (found is None and (line.source is None or self._is_piece(message)))
-        elif line.followed and found is None and (not message or self._begins(message + " ")):  # cut at a blank
-            self._torn = line.number, line.container
-            self.torn = True
-        return found
-
-    def _begins(self, message: str) -> bool:
-        """Whether a known wording begins like that, or it holds what only one holds."""
-        if not self._heads:
-            self._heads = sorted({template.head for template in self.templates})
-        at = bisect_left(self._heads, message)
-        if at < len(self._heads) and self._heads[at].startswith(message):
-            return True
-        return any(len(h) >= _ANCHOR and message.startswith(h) for h in self._heads) or bool(self.candidates(message))
-
-    def _is_piece(self, message: str) -> bool:
-        """Whether a text could be the beginning of a known wording."""
-        return self._begins(message) or any(head and message.startswith(head) for head in self._heads)
-
-    def _may_be_torn(self, line: LogLine, template: Template | None) -> bool:
-        """Whether a record may hold a piece of a value, because processes wrote into each other's lines.
-
-        A message that another one follows in its line may have lost its end, and the line's last message have got it. What
-        stands without a prefix in the next line may be that end.
-        """
-        if template is None:
-            return False
-        if line.glued:
-            return template.open_end
-        if self._torn is None or self._torn[1] != line.container:
-            return False
-        number = self._torn[0]
-        if line.number == number:
-            return template.open_end and not line.followed
-        self._torn = None
-        return line.number < number + _REST and line.source is None and line.level is None and template.open_start
+        self.torn = self._tears.tell(line, found)
+        return None if self.torn else found
 
     def _match(self, line: LogLine, message: str, depth: int = 0) -> Record | None:
         multiline: list[Template] = []
