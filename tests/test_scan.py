@@ -174,8 +174,8 @@ def test_a_message_whose_rest_never_comes_does_not_slow_the_log_down_for_ever() 
     first = next(t for t in TEMPLATES if len(t.example.split("\n")) > 1).example.split("\n")[0]
     parser = Parser()
     parser.feed((f"{first}\n" + f"{ACCESS.format(n=2)}\n" * 100).encode())
-    assert parser._after == 0
-    assert parser._recogniser.unfinished == 0
+    assert parser._messages.after == 0
+    assert parser._messages.unfinished == 0
 
 
 # Hard-wrapped logs
@@ -221,7 +221,7 @@ def test_a_cut_log_in_any_chunking(places: list[int]) -> None:
 def test_a_cut_log_longer_than_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     data = wrap(SERVED.read_text().splitlines(), 100)[0].encode()
     expected = outcome(Parser(wrapped_at=100), [data])
-    monkeypatch.setattr("vlogcheck.scan._HELD", 50)
+    monkeypatch.setattr("vlogcheck._held._HELD", 50)
     assert outcome(Parser(wrapped_at=100), [data]) == expected
 
 

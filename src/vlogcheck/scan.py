@@ -1,27 +1,27 @@
 """Scan: bytes in, records out. A push parser without I/O; files, pipes and follow mode are loops around it.
 
 A multi-pattern search over raw bytes finds the lines that can matter: those with a literal of some template, or with a word
-that makes a line look like a memory figure. Everything else is counted, never decoded.
+that makes a line look like a memory figure. Everything else is counted, never decoded. What becomes of the decoded lines is in
+`_messages`. This file is long because finding lines, counting them and leaving out those of requests is one walk over the bytes.
 """
 
 from __future__ import annotations
 
 import sys
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from vlogcheck._anchors import METRICS, SUSPICIOUS, Find, scan_anchors, scanner
-from vlogcheck._mended import Mender
-from vlogcheck._requests import REQUEST_LINE, REQUEST_MESSAGE, RequestLines
-from vlogcheck._reworded import Reworded
-from vlogcheck.lines import LogLine, Splitter
-from vlogcheck.recognise import Recogniser, is_message, looks_like_memory
-from vlogcheck.records import EngineConfig, EngineStats, Ready, ServerArgs, ServerVersion
+from vlogcheck._anchors import METRICS, Find, scan_anchors, scanner
+from vlogcheck._messages import Messages
+from vlogcheck._requests import REQUEST_LINE, RequestLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from vlogcheck._held import HeldLines
+    from vlogcheck._messages import Sink
     from vlogcheck._metrics_line import Figures
+    from vlogcheck.lines import LogLine
     from vlogcheck.template import Record
 
 __all__ = ["Parser", "parse_lines"]
@@ -35,32 +35,11 @@ MAX_PIECES = 16
 BLOCK = 1 << 18
 """Bytes searched at a time: few enough to stay in the processor's cache from one pass of the search to the next."""
 
-_AFTER = 64
-"""Lines after the first line of a multi-line message in which its continuation is looked for."""
-
 _METRICS = METRICS.encode()
 _MANY = 100
 """Metrics lines from which on the quick way to read them pays for what it costs to prepare (10 ms)."""
 
-_HELD = 4096
-"""Lines of a hard-wrapped log put together at a time."""
-
-_WHOLE = 4096
-"""Lines of a start-up that are looked at whatever is in them, so that no wording goes by which a release changed."""
-
-_STARTS = (ServerVersion, ServerArgs, EngineConfig)
-_SERVES = (Ready, EngineStats)
 _ACCESS = b" HTTP/1."
-
-
-class Sink(Protocol):
-    """Where records can go as they come: `startup.Collector`, or what stands in front of one."""
-
-    def add(self, record: Record) -> object:
-        """Take a record."""
-
-    def add_figures(self, line: int, figures: Figures) -> bool:
-        """Take a metrics line as mere figures; False when its record is needed."""
 
 
 class Parser:
@@ -71,8 +50,7 @@ class Parser:
     With a `collector`, records go to it as they come, and metrics lines as mere figures where that is all it keeps of them;
     `feed` and `close` then return nothing. After `close`: `lines` is the number of physical lines, `truncated` whether the
     last one had no newline, `unrecognised` the number of messages no template knows that speak of memory, are a known one but
-    for a few words or were torn apart; `on_unrecognised` is
-    called with each.
+    for a few words or were torn apart; `on_unrecognised` is called with each.
     """
 
     def __init__(
@@ -81,26 +59,26 @@ class Parser:
     ) -> None:  # fmt: skip
         self.lines = 0
         self.truncated = False
-        self.unrecognised = 0
-        self._on_unrecognised = on_unrecognised
         self._collector = collector
+        self._records: list[Record] = []
+        self._messages = Messages(self._records.append if collector is None else collector.add, on_unrecognised)
         self._metrics_lines = 0
         self._read_metrics: Callable[[bytes], Figures | None] | None = None
-        self._recogniser = Recogniser()
-        self._splitter = Splitter()
         self._requests = RequestLines()
-        self._mender = Mender(self._recogniser.recognise)
-        self._reworded = Reworded(self._recogniser.templates, self._recogniser.texts)
-        self._whole = _WHOLE  # lines left of them, until the server serves
-        self._width = wrapped_at
-        self._find: Find | None = None if wrapped_at else _finder(self._recogniser.texts)
-        self._held: list[str] = []
-        self._held_size = 0
-        self._records: list[Record] = []
+        self._find: Find | None = None if wrapped_at else _finder(self._messages.texts)
+        self._held: HeldLines | None = None
+        if wrapped_at:
+            from vlogcheck._held import HeldLines
+
+            self._held = HeldLines(wrapped_at, self._messages.take)
         self._tail = bytearray()
         self._pieces = 0  # of the line in the tail that were handled already
-        self._after = 0
         self._closed = False
+
+    @property
+    def unrecognised(self) -> int:
+        """How many messages were told to `on_unrecognised`."""
+        return self._messages.unrecognised
 
     def feed(self, data: bytes) -> list[Record]:
         """Take the next bytes of the log; return the records they complete. Never raises for any content.
@@ -122,12 +100,14 @@ class Parser:
             if self._tail:
                 self.truncated = True
                 self._last_line(self._rest())
-            self._join(last=True)
-            self._give_up()
+            if self._held is not None:
+                self._held.join(self.lines, last=True, cut=self.truncated)
+            self._messages.give_up(self.lines)
         return self._taken()
 
     def _taken(self) -> list[Record]:
-        records, self._records = self._records, []
+        records = self._records.copy()
+        self._records.clear()
         return records
 
     def _feed(self, data: bytes) -> None:
@@ -162,11 +142,12 @@ class Parser:
             piece = bytes(self._tail[:MAX_LINE])
             del self._tail[:MAX_LINE]
             self._pieces += 1
-            if self._pieces <= MAX_PIECES and (self._find is None or self._after or self._find(piece)):
-                self._text(self.lines + 1, piece.decode("utf-8", "replace"), False)
+            if self._pieces <= MAX_PIECES and (self._find is None or self._messages.after or self._find(piece)):
+                self._messages.take(self.lines + 1, piece.decode("utf-8", "replace"), False)
 
     def _region(self, data: bytes, start: int, end: int) -> None:
         """Handle the whole lines in `data[start:end]`."""
+        messages = self._messages
         if self._find is None:
             for line in data[start:end].split(b"\n")[:-1]:
                 self._hold(line)
@@ -178,16 +159,16 @@ class Parser:
             hit += start
             if hit < at:
                 continue
-            if self._after:
+            if messages.after:
                 self.lines += _newlines(data, counted, at)
-                while self._after and at <= hit:
+                while messages.after and at <= hit:
                     at = self._next_line(data, at)
                 counted = at
                 if hit < at:
                     continue
             begin = data.rfind(b"\n", at, hit) + 1 or at
             stop = data.index(b"\n", hit)
-            if self._whole and at < begin:
+            if messages.whole and at < begin:
                 self.lines += _newlines(data, counted, at)
                 counted = self._look(data, at, begin)
             at = stop + 1
@@ -199,9 +180,9 @@ class Parser:
             if figures is None or self._collector is None or not self._collector.add_figures(self.lines, figures):
                 self._line(data[begin:stop])
         self.lines += _newlines(data, counted, at)
-        while self._after and at < end:
+        while messages.after and at < end:
             at = self._next_line(data, at)
-        if self._whole and at < end:
+        if messages.whole and at < end:
             at = self._look(data, at, end)
         self.lines += _newlines(data, at, end)
 
@@ -210,9 +191,9 @@ class Parser:
 
         They make no record. But a release may have changed the very word a wording is found by.
         """
-        while self._whole and at < end:
+        while self._messages.whole and at < end:
             stop = data.index(b"\n", at)
-            self._whole -= 1
+            self._messages.whole -= 1
             self.lines += 1
             line = data[at:stop]
             if b" " in line and _ACCESS not in line and REQUEST_LINE.search(line) is None:
@@ -241,7 +222,13 @@ class Parser:
 
     def _line(self, raw: bytes, cut: bool = False) -> None:
         """Handle line number `self.lines`."""
-        self._text(self.lines, raw.decode("utf-8", "replace"), cut)
+        self._messages.take(self.lines, raw.decode("utf-8", "replace"), cut)
+
+    def _hold(self, raw: bytes) -> None:
+        """Keep a line of a hard-wrapped log until the lines it goes on in are there."""
+        self.lines += 1
+        if self._held is not None:
+            self._held.hold(self.lines, raw)
 
     def _last_line(self, raw: bytes) -> None:
         """Handle a line without a newline at the end of the log."""
@@ -250,98 +237,6 @@ class Parser:
             return
         self.lines += 1
         self._line(raw, cut=True)
-
-    def _hold(self, raw: bytes) -> None:
-        """Keep a line of a hard-wrapped log until the lines it goes on in are there."""
-        self.lines += 1
-        self._held.append(raw.decode("utf-8", "replace"))
-        self._held_size += len(raw)
-        if len(self._held) >= _HELD or self._held_size > MAX_LINE:
-            self._join()
-
-    def _join(self, last: bool = False) -> None:
-        """Put the pieces of cut lines together; the last line is kept while it may go on."""
-        if not self._held or self._width is None:
-            return
-        from vlogcheck.wrappers import rejoin
-
-        before = self.lines - len(self._held)
-        whole = list(rejoin(self._held, self._width))
-        kept = [] if last else self._held[whole[-1][0] :]
-        if len(kept) >= _HELD:
-            kept = []
-        for index, text in whole if not kept else whole[:-1]:
-            self._text(before + index + 1, text, last and self.truncated and index == whole[-1][0])
-        self._held = kept
-        self._held_size = 0
-
-    def _text(self, number: int, text: str, cut: bool) -> None:
-        waiting = self._unfinished()
-        for line in self._splitter.split(number, text, cut):
-            self._message(line)
-        still = self._unfinished()
-        if not still:
-            self._after = 0
-        elif still > waiting:
-            self._after = _AFTER
-        else:
-            self._after -= 1
-            if not self._after:
-                self._give_up()
-
-    def _unfinished(self) -> int:
-        return self._recogniser.unfinished + self._splitter.unfinished + self._mender.unfinished
-
-    def _give_up(self) -> None:
-        """Handle what waits for a continuation that does not come."""
-        self._after = 0
-        for line in self._splitter.flush(self.lines):
-            self._message(line)
-        self._recogniser.forget()
-        for first in self._recogniser.dropped():
-            self._tell(first)
-        for part in self._mender.forget():
-            self._tell(part)
-
-    def _message(self, line: LogLine) -> None:
-        record = self._recogniser.recognise(line)
-        for first in self._recogniser.dropped():
-            self._tell(first)
-        if record is None and self._recogniser.waits:
-            return
-        if self._recogniser.torn:
-            self._report(line)
-            return
-        for part in self._mender.take(line, record):
-            self._tell(part)
-
-    def _tell(self, part: Record | LogLine) -> None:
-        """Hand over a record, or a message that makes none, where it is worth telling."""
-        if not isinstance(part, LogLine):
-            if isinstance(part, _STARTS):
-                self._whole = _WHOLE
-            elif isinstance(part, _SERVES):
-                self._whole = 0
-            if self._collector is not None:
-                self._collector.add(part)
-            else:
-                self._records.append(part)
-        elif self._worth_telling(part.message):
-            self._report(part)
-
-    def _report(self, line: LogLine) -> None:
-        self.unrecognised += 1
-        if self._on_unrecognised is not None:
-            nearest = self._reworded.nearest(line.message)
-            self._on_unrecognised(line if nearest is None else line._replace(nearest=nearest.record.__name__))
-
-    def _worth_telling(self, message: str) -> bool:
-        """Whether to report a message no template knows: it speaks of memory, or is a known one but for a few words."""
-        if REQUEST_MESSAGE.match(message) is not None:
-            return False
-        if any(word in message for word in SUSPICIOUS) and looks_like_memory(message):
-            return True
-        return is_message(message) and self._reworded.nearest(message) is not None
 
 
 @lru_cache(maxsize=2)
