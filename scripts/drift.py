@@ -31,7 +31,7 @@ from _drift.ignore import IgnoreError, IgnoreList
 from _drift.ignore import load as load_ignore
 from _drift.sources import SourceError, download, fingerprint, open_release
 
-from vlogcheck.recognise import looks_like_memory
+from vlogcheck._unknown import looks_like_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from vlogcheck._unknown import looks_like_memory
 from vlogcheck.lines import LogLine
-from vlogcheck.recognise import Recogniser, looks_like_memory
+from vlogcheck.recognise import Recogniser
 from vlogcheck.records import (
     EngineStats,
     FreeMemoryTooLow,

@@ -51,6 +51,15 @@ def test_module(path: object) -> None:
             assert not re.search(r"\b(everything|Exception|BaseException)\b", caught), f"line {node.lineno}: {caught}"
 
 
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if p.parent.name != "records"], ids=lambda p: str(p.relative_to(PACKAGE))
+)
+def test_a_long_file_says_why(path: object) -> None:
+    """About 200 lines is the measure; files in `records/` are tables."""
+    if len(path.read_text("utf-8").splitlines()) > 225:  # type: ignore[attr-defined]
+        assert re.search(r"\blong\b", ast.get_docstring(tree(path)) or "", re.I)
+
+
 def test_a_check_is_two_files_with_the_same_stem() -> None:
     folder = PACKAGE / "checks"
     code = {path.stem for path in folder.glob("vl*.py")}

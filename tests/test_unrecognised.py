@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlogcheck import Parser, check
-from vlogcheck.recognise import looks_like_memory
+from vlogcheck._unknown import looks_like_memory
 from vlogcheck.template import all_templates
 
 PREFIX = "INFO 03-01 10:00:09 [worker.py:227] "

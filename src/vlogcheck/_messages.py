@@ -8,8 +8,9 @@ from vlogcheck._anchors import SUSPICIOUS
 from vlogcheck._mended import Mender
 from vlogcheck._requests import REQUEST_MESSAGE
 from vlogcheck._reworded import Reworded
+from vlogcheck._unknown import is_message, looks_like_memory
 from vlogcheck.lines import LogLine, Splitter
-from vlogcheck.recognise import Recogniser, is_message, looks_like_memory
+from vlogcheck.recognise import Recogniser
 from vlogcheck.records import EngineConfig, EngineStats, Ready, ServerArgs, ServerVersion
 
 if TYPE_CHECKING:

@@ -1,0 +1,50 @@
+"""Lines no template knows: which could be somebody's message, and which of them speak of memory."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from vlogcheck._lazy import pattern
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["is_message", "looks_like_memory"]
+
+_MEMORY = pattern(
+    r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b(?!/s)|[Oo]ut of memory|\bOOM\b|\bmemory\b"
+    r"|\b(?:loading|weights) took \d",
+    re.IGNORECASE,
+)
+_NO_MESSAGE = pattern(
+    r"\s*(?:"
+    r"raise [A-Z]|return |assert |yield |await |del |import |from [\w.]+ import |@\w|(?:async )?def \w|class [A-Z]\w*[(:]"
+    r"|(?:if|elif|while|with|for|except) .*:\s*$"  # statements
+    r"|(?:self|cls|logger|torch)\.\w[\w.]*\s*[(=\[]"
+    r"|[a-z_][\w.]*(?:\[[^\]]*\])? = (?:await )?(?:[A-Za-z_][\w.]*[(\[]|self\.)|[a-z_][\w.]*\($"
+    r"|[rf]{0,2}([\"'])[^\"']*\1(?:, ([\"'])[^\"']*\2)*[,)\]]*\s*$"  # nothing but string literals
+    r"|File \"[^\"]+\", line \d"  # a frame
+    r"|[━╸╺]{3}"  # a bar of pip
+    r"|\|.*\|\s*$"  # a row of nvidia-smi or of another table
+    r"|(?:[+$] )?(?:\S*/)?(?:python[\d.]*|vllm|docker|podman|torchrun|srun) .*--[a-z]"  # a command line
+    r")"
+)
+"""Lines that stand in logs beside messages: source lines of tracebacks, tables, commands."""
+_COMMENT = pattern(r"\S {2,}# .*$")
+
+
+def looks_like_memory(message: str) -> bool:
+    """Whether a message speaks of memory, blocks or the KV cache: worth reporting when no template knows it.
+
+    Source lines of a traceback, rows of tables, command lines and comments behind a setting are no messages.
+    """
+    if _MEMORY.search(message) is None or not is_message(message):
+        return False
+    comment = _COMMENT.search(message)
+    return comment is None or _MEMORY.search(message, 0, comment.start() + 1) is not None
+
+
+def is_message(text: str) -> bool:
+    """Whether a line could be somebody's message: no source line of a traceback, row of a table or command line."""
+    return _NO_MESSAGE.match(text) is None
