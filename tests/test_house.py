@@ -85,6 +85,14 @@ def test_sections_of_the_guide_are_short() -> None:
         assert len(section.strip().splitlines()) - 1 <= 10, section
 
 
+def test_the_guide_names_every_public_module() -> None:
+    table = [line for line in (ROOT / "CONTRIBUTING.md").read_text("utf-8").splitlines() if line.startswith("| ")]
+    named = [name for line in table for name in re.findall(r"`([a-z_]+/?)`", line)]
+    there = [path.stem for path in PACKAGE.glob("[a-z]*.py")]
+    there += [f"{path.parent.name}/" for path in PACKAGE.glob("[a-z]*/__init__.py")]
+    assert sorted(named) == sorted(there)
+
+
 def test_links_in_the_documentation_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
