@@ -35,13 +35,8 @@ def watch(
     name = "<stdin>" if getattr(source, "name", None) == 0 else source_name(source)  # 0: standard input, reopened
     watcher = Watcher(Inquiry(expect, **question), name=name, until=until, history=history)
     for data in pieces_of(source):
-        events = watcher.rotated() if data is None else watcher.feed(data)
-        if data == b"":
-            watcher.caught_up()
-            watcher.idle()
-        _pass_on(data, events, on_bytes, on_event)
-        if watcher.report is not None:
-            return watcher.report
+        if (report := _step(watcher, data, on_event, on_bytes)) is not None:
+            return report
         if timeout is not None and watcher.elapsed >= timeout:
             return watcher.close(_hung(watcher, timeout))
     return watcher.close()
@@ -62,13 +57,8 @@ async def awatch(
     async def run() -> Report:
         pieces = source if streaming else pieces_of_file(Path(name))
         async for data in pieces:  # type: ignore[union-attr]
-            events = watcher.rotated() if data is None else watcher.feed(data)
-            if data == b"":
-                watcher.caught_up()
-                watcher.idle()
-            _pass_on(data, events, None, on_event)
-            if watcher.report is not None:
-                return watcher.report
+            if (report := _step(watcher, data, on_event)) is not None:
+                return report
         return watcher.close()
 
     try:
@@ -77,15 +67,21 @@ async def awatch(
         return watcher.close(_hung(watcher, timeout or 0))
 
 
-def _pass_on(
-    data: bytes | None, events: list[Event], on_bytes: Callable[[bytes], None] | None,
-    on_event: Callable[[Event], None] | None,
-) -> None:  # fmt: skip
+def _step(
+    watcher: Watcher, data: bytes | None, on_event: Callable[[Event], None] | None,
+    on_bytes: Callable[[bytes], None] | None = None,
+) -> Report | None:  # fmt: skip
+    """Hand over what came (None: the file was replaced), tell of it, and return the report once it is decided."""
+    events = watcher.rotated() if data is None else watcher.feed(data)
+    if data == b"":
+        watcher.caught_up()
+        watcher.idle()
     if data and on_bytes is not None:
         on_bytes(data)
     if on_event is not None:
         for event in events:
             on_event(event)
+    return watcher.report
 
 
 def _hung(watcher: Watcher, timeout: float) -> str:
