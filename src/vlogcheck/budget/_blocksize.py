@@ -1,8 +1,7 @@
 """The block size vLLM settles on: the flag, the attention backend's, and what a hybrid model's states need.
 
 Sources: ``Platform.update_block_size_for_backend`` (0.18.1 on), ``check_and_update_config`` of vllm/platforms/cuda.py
-and
-``HybridAttentionMambaModelConfig`` of vllm/model_executor/models/config.py (before).
+and ``HybridAttentionMambaModelConfig`` of vllm/model_executor/models/config.py (before).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Values a configuration may leave out because they are the defaults of its class in transformers.
 
 Nested text configurations often do (``gemma-3-4b-it`` names no heads, ``llava-1.5`` not even its layers). Only absent
-keys are
-filled, only for model types listed here, and only the keys that decide sizes.
+keys are filled, only for model types listed here, and only the keys that decide sizes.
 """
 
 from __future__ import annotations

@@ -35,8 +35,7 @@ class Settings:
     """Everything the layer specs and the pool depend on, besides the model itself.
 
     Lengths are in tokens. ``in_flight_tokens`` is the most that can be scheduled and not yet settled for one request:
-    the batch
-    limit, or a multiple of it from 0.26.0 on.
+    the batch limit, or a multiple of it from 0.26.0 on.
     """
 
     release: Release

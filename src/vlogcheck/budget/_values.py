@@ -1,8 +1,8 @@
 """Checked reading of values out of a model's configuration.
 
 A ``config.json`` is somebody else's file: any key may hold any JSON value. Every accessor here either returns a value
-of the
-type it names, the default, or raises :class:`ModelConfigError` with the key in its text. Nothing else is ever raised.
+of the type it names, the default, or raises :class:`ModelConfigError` with the key in its text. Nothing else is ever
+raised.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 "0.20.2" means "seen first in 0.20.2": the change landed between it and the release before it that was read. A nightly
 (``0.11.2.dev690+g67475a6e8``) follows the rules of the release it leads to; a version without meaning (``0.1.dev1``)
-or none at
-all follows the newest rules, and the plan says that it was assumed.
+or none at all follows the newest rules, and the plan says that it was assumed.
 """
 
 from __future__ import annotations

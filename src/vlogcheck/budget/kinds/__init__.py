@@ -1,8 +1,7 @@
 """One module per kind of cache: from a layer's index to what the layer keeps.
 
 A kind registers a builder under the name :mod:`vlogcheck.budget._pattern` gives it; a builder turns a
-:class:`Context` and a
-layer index into the specs the layer registers, in vLLM's order.
+:class:`Context` and a layer index into the specs the layer registers, in vLLM's order.
 """
 
 from __future__ import annotations
