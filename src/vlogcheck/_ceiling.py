@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.registry import Missing
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vlogcheck._compared_options import OptionChange, compare_options, option_of
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.ledger import Ledger, Number, Term
 from vlogcheck.records import KVCacheTooSmall
 

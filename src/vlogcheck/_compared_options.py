@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.budget.releases import default_utilization, parse_release
 
 if TYPE_CHECKING:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from vlogcheck._tuples import NamedTuple
 
 __all__ = ["Finding", "Missing", "Severity", "Skipped"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.units import GIB, GiB
 
 __all__ = [

@@ -8,8 +8,9 @@ vllm/worker/worker.py, 0.2.0 to 0.10.2; `profile_num_available_blocks` before 0.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.records import DeviceBlocks
 from vlogcheck.units import GIB

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck._ceiling import is_uniform
 from vlogcheck._compared import Side
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.context import ConcurrencyCeiling, ceiling
 from vlogcheck.registry import Missing

@@ -10,11 +10,12 @@ as the long way would; everything else is left to that.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vlogcheck._anchors import METRICS
 from vlogcheck._copied import ANSI
 from vlogcheck._prefix import PREFIX, origin_of
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import EngineStats
 from vlogcheck.wrappers import VLLM_START
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     DeviceBlocks,
     EngineConfig,

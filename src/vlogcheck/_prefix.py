@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from vlogcheck._lazy import pattern
+from vlogcheck._tuples import NamedTuple
 
 __all__ = ["CUT_PREFIX", "LEVELS", "MARK", "PREFIX", "TAGS", "Origin", "origin_of"]
 

@@ -7,9 +7,10 @@ shape must be the same too, so one word of it that differs stands between the ot
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck._lazy import pattern
+from vlogcheck._tuples import NamedTuple
 from vlogcheck._wording import _Expression
 
 if TYPE_CHECKING:

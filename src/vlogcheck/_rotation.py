@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import NamedTuple
 
 from vlogcheck._lazy import pattern
+from vlogcheck._tuples import NamedTuple
 
 __all__ = ["Rotation", "looks_like_log"]
 

@@ -7,8 +7,9 @@ part per token. Two start-ups of one server at two lengths show both, as far as 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.units import format_bytes
 
 if TYPE_CHECKING:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from vlogcheck._collector import Collector
 from vlogcheck._deciding import FATAL, TELLING, capacity_complete
 from vlogcheck._encodings import Text
 from vlogcheck._reading import facts_of
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.api import Inquiry, Report
 from vlogcheck.records import (
     EngineFailed,

@@ -7,8 +7,8 @@ release. Card sizes are the marketing ones, which are binary (a "12 GB" card rea
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.budget.releases import Release, default_utilization
 from vlogcheck.units import GIB, Interval
 

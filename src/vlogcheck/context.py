@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from vlogcheck._ceiling import ConcurrencyCeiling, ceiling
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.expect import Expectation
 from vlogcheck.expected import ExpectedEngine, Model
 from vlogcheck.failures import Outcome, outcome

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     AttentionBackend,
     BlockSizeSet,

@@ -6,7 +6,9 @@ was seen there first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+
+from vlogcheck._tuples import NamedTuple
 
 if TYPE_CHECKING:
     from vlogcheck.budget.releases import Release

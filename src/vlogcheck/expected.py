@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck._pool_blocks import observed_blocks
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.deployment import not_modelled, platform_of
 from vlogcheck.ledger import Ledger
 from vlogcheck.records import BlocksOverride

@@ -7,10 +7,11 @@ there is one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vlogcheck._causes import DEATHS, PROOF, counts, root_of, stop_index
 from vlogcheck._clock import between
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     AutoFitImpossible,
     EngineInit,

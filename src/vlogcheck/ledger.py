@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.units import GIB, MIB, GiB, Interval, format_bytes, format_gib
 
 __all__ = ["Ledger", "Number", "Status", "Term", "Unit"]

@@ -7,10 +7,9 @@ carriage returns, or several messages that processes wrote at the same time.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from vlogcheck._copied import as_printed, strip_ansi, unescape_json, without_border
 from vlogcheck._prefix import CUT_PREFIX, LEVELS, MARK, PREFIX, TAGS, Origin, origin_of
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.wrappers import Unwrapped, Unwrapper
 
 __all__ = ["LogLine", "Splitter"]

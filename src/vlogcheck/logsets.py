@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vlogcheck._rotation import Rotation, looks_like_log
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.files import LogFileError, reason
 
 if TYPE_CHECKING:

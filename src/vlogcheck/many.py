@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from vlogcheck._tuples import NamedTuple
 
 __all__ = ["Summary", "check_many", "table"]
 

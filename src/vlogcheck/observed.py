@@ -6,10 +6,11 @@ Ranks' terms are added in `device_ledger`. This file is long because all of an e
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vlogcheck._host_blocks import host_blocks
 from vlogcheck._rank_lines import decimal, printed_range
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.deployment import Available, available_memory, block_size_of
 from vlogcheck.device_ledger import observe_rank

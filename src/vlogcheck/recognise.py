@@ -7,11 +7,12 @@ the number of templates, and a template's expression is compiled only when its l
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck._anchors import fixed_texts
 from vlogcheck._lazy import pattern
 from vlogcheck._torn import Tears
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.template import Record, Template, all_records
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from vlogcheck._findings import Finding, Missing, Severity, Skipped
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.template import Record
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import IO, NamedTuple
+from typing import IO
 
 from vlogcheck._tail import POLL_SECONDS, Tail
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.api import Inquiry, Report
 from vlogcheck.live import Event, Watcher
 

@@ -8,9 +8,9 @@ and `MB` both mean 2**20 bytes in these tools (65,536 "MB" is a 64 GiB NPU); `(B
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from vlogcheck._attached import AttachedFileError, Source, read_attached
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.units import Interval
 
 __all__ = ["Card", "CardProcess", "Occupancy", "SmiError", "read_smi"]

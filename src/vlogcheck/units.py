@@ -7,9 +7,10 @@ label said.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from vlogcheck._lazy import pattern
+from vlogcheck._tuples import NamedTuple
 
 __all__ = [
     "GIB",

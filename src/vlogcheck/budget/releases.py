@@ -8,7 +8,9 @@ or none at all follows the newest rules, and the plan says that it was assumed.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from vlogcheck._tuples import NamedTuple
 
 if TYPE_CHECKING:
     from vlogcheck.budget._device import Device

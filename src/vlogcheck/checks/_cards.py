@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from vlogcheck._pool_blocks import observed_blocks
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.advice import reserve
 from vlogcheck.checks._memory import DeviceWorkers, Worker, held_before
 from vlogcheck.checks._weights import parallel_sizes

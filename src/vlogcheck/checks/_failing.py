@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vlogcheck._clock import duration
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import OutOfMemory
 from vlogcheck.registry import Finding
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
 
 from vlogcheck._pool_blocks import observed_blocks
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.checks._kv import utilization_for
 from vlogcheck.checks._load import engine_of, per_engine, plan_of
 from vlogcheck.context import ConcurrencyCeiling, Context, ceiling

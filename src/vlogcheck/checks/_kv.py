@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
 
 from vlogcheck._pool_blocks import observed_blocks
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.context import Context, provide
 from vlogcheck.deployment import not_modelled, platform_of, stated
 from vlogcheck.expect import Expectation

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
 
 from vlogcheck._ceiling import is_uniform
 from vlogcheck._pool_blocks import observed_blocks
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.checks._kv import same_for_all
 from vlogcheck.context import Context
 from vlogcheck.expected import ExpectedEngine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.advice import reserve, unified_memory
 from vlogcheck.budget.releases import Release, parse_release
 from vlogcheck.context import Context, provide

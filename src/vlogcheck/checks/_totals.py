@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.checks._memory import Workers
 from vlogcheck.context import Context, provide
 from vlogcheck.registry import Missing

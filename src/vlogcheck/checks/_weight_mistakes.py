@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.checks._weights import parallel_sizes
 from vlogcheck.startup import Startup
 from vlogcheck.units import GIB, MIB, Interval, format_gib

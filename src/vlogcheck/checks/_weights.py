@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.checks._memory import Worker
 from vlogcheck.context import Context, provide

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.budget._group import CannotGroupError
 from vlogcheck.budget._layer import MAMBA, LayerSpec
 from vlogcheck.budget.model import ModelConfigError, overridden

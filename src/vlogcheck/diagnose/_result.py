@@ -8,7 +8,9 @@ ledger are said as one candidate; the terms form three families, so three candid
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from vlogcheck._tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

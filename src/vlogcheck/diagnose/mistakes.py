@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.budget._blocksize import DEFAULT
 from vlogcheck.budget._layer import CHUNKED, FULL_KINDS, MAMBA, SLIDING, SLIDING_MLA, LayerSpec
 from vlogcheck.budget.kinds._base import share

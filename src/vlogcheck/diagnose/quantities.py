@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.diagnose._case import Case, Variant
 from vlogcheck.diagnose._result import Diagnosis, Reading, of, reading
 from vlogcheck.diagnose.mistakes import MISTAKES

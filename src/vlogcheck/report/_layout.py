@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from vlogcheck._tuples import NamedTuple
 
 __all__ = ["Paint", "align", "fold", "rows"]
 

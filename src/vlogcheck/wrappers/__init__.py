@@ -9,7 +9,9 @@ wrapper is one function and one entry there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from vlogcheck._tuples import NamedTuple
 
 from . import _formats, _json, _named, _times
 from ._base import LEADING_ESC, UVICORN, VLLM_START, Family, Layer, State

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from vlogcheck._lazy import pattern
+from vlogcheck._tuples import NamedTuple
 
 Fields = Mapping[str, "str | int"]
 
