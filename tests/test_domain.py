@@ -158,9 +158,9 @@ def test_9_11_was_already_per_card(stated: str) -> None:
     finding = found(report("deepseek-r1-distill-qwen-32b-gptq-int4-tp2", weights=stated), "VL201")
     assert finding.severity == "error"
     assert finding.line == 15
-    if stated == "4.5GiB":
-        assert finding.explanation.startswith("the log's 9.11 GiB are already per rank")
-        assert "divided by the tensor parallel size 2" in finding.explanation
+    assert finding.explanation.startswith("the log's 9.11 GiB are already per rank")
+    assert "divided by the tensor parallel size 2" in finding.explanation
+    assert finding.explanation.endswith("in GiB that were called GB") is (stated == "4.5GB")
     assert "--expect-weights 9.11GiB" in finding.remedy
     assert "label GB" in finding.observed
 

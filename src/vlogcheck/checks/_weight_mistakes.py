@@ -71,6 +71,12 @@ def _candidates(
             " once more",
             stated.times(tp),
         )
+        yield Mistake(
+            "share_in_other_unit",
+            f"the log's {said} are already per rank: the stated figure was divided by the tensor parallel size {tp}"
+            " once more, in GiB that were called GB",
+            _scaled(stated.times(tp), GIB, GB),
+        )
     for name, count in (("tensor parallel size", tp), ("number of ranks", tp * pp)):
         if count > 1 and (name != "number of ranks" or pp > 1):
             text = f"the stated figure is the total of all ranks: {name} {count}"

@@ -52,6 +52,7 @@ _TERMS: dict[str, tuple[str, ...]] = {
     "whole_model": (_SHARE, _MORE),
     "all_engines": (_SHARE, _MORE),
     "total_in_other_unit": (_SHARE, _MORE),
+    "share_in_other_unit": (_SHARE, _LESS),
     "tp_share_taken_twice": (_SHARE, _LESS, "what is copied divided again"),
     "replication_forgotten": (_SHARE, _LESS, "what is copied divided again"),
     "latent_divided": (_SHARE, _LESS),
