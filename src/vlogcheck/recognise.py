@@ -16,7 +16,7 @@ from vlogcheck._tuples import NamedTuple
 from vlogcheck.template import Record, Template, all_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from vlogcheck.lines import LogLine
 
@@ -107,18 +107,17 @@ class Recogniser:
                 continue
             if not message.startswith(template.head):
                 continue  # most candidates end here, before their expression is ever compiled
-            patterns = template.lines()
-            if len(patterns) > 1:
-                if patterns[0].fullmatch(message):
+            if "\n" in template.text:
+                if template.lines()[0].fullmatch(message):
                     multiline.append(template)
                 continue
-            if (match := patterns[0].fullmatch(message)) is not None:
+            if (texts := template.take(message)) is not None:
                 if template.wraps is not None and depth < _DEEPEST:
-                    inner = match[template.wraps] or ""
+                    inner = texts[template.wraps] or ""
                     raised = _RAISED.match(inner)
                     if (record := self._match(line, inner[raised.end() :] if raised else inner, depth + 1)) is not None:
                         return record
-                return self._build(template, match.groupdict(), line)
+                return self._build(template, texts, line)
         if multiline:
             if len(self._pending) > _MOST_PENDING:
                 self.forget()
@@ -153,7 +152,7 @@ class Recogniser:
                 return self._build(template, groups, pending.first)
         return None
 
-    def _build(self, template: Template, groups: dict[str, Any], line: LogLine) -> Record | None:
+    def _build(self, template: Template, groups: Mapping[str, Any], line: LogLine) -> Record | None:
         record = template.record
         try:
             values = record.complete(template.read({k: v for k, v in groups.items() if v is not None}))

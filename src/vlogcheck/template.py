@@ -20,26 +20,18 @@ from typing import Any
 
 from vlogcheck._holes import HOLES, Hole, Literal, Name, Size, TemplateError, Word, read_gib
 from vlogcheck._record import COMMON, Record, all_records, all_templates
+from vlogcheck._steps import Step, has_literals, steps, take
 from vlogcheck._wording import Piece, expressions, is_open, parse
 from vlogcheck.units import GIB
 
 __all__ = [
-    "COMMON",
-    "HOLES",
-    "Hole",
-    "Literal",
-    "Name",
-    "Record",
-    "Size",
-    "Template",
-    "TemplateError",
-    "Word",
-    "all_records",
-    "all_templates",
-    "read_gib",
-]
+    "COMMON", "HOLES", "Hole", "Literal", "Name", "Record", "Size", "Template", "TemplateError", "Word", "all_records",
+    "all_templates", "read_gib",
+]  # fmt: skip
 
 _HEAD = re.compile(r"[{}\n]|\[\[|\]\]")
+_QUICK = 20
+"""Messages matched step by step before the expression is compiled, which takes about as long."""
 
 
 class Template:
@@ -54,19 +46,9 @@ class Template:
     """
 
     __slots__ = (
-        "_head",
-        "_lines",
-        "_readers",
-        "embedded",
-        "example",
-        "pieces",
-        "record",
-        "source",
-        "text",
-        "values",
-        "versions",
-        "wraps",
-    )
+        "_head", "_lines", "_quick", "_readers", "_steps", "embedded", "example", "pieces", "record", "source", "text",
+        "values", "versions", "wraps",
+    )  # fmt: skip
 
     record: type[Record]
 
@@ -92,6 +74,8 @@ class Template:
         self._head: str | None = None
         self._lines: tuple[re.Pattern[str], ...] | None = None
         self._readers: dict[str, Callable[[str], Any]] | None = None
+        self._steps: list[Step] | None = None
+        self._quick = _QUICK
 
     def __repr__(self) -> str:
         return f"<Template of {self.record.__name__}: {self.text!r}>"
@@ -160,6 +144,21 @@ class Template:
         if self._lines is None:
             self._lines = expressions(self.parsed(), self.record.hole, embedded=self.embedded)
         return self._lines
+
+    def take(self, message: str) -> Mapping[str, str | None] | None:
+        """Return the holes' texts if the message is this wording of one line, else None.
+
+        The expression is compiled only once it has been needed, or would have been many times.
+        """
+        if self._lines is None and self._quick:
+            self._steps = self._steps or steps(self.parsed(), self.record.hole)
+            self._quick = self._quick - 1 if self._steps else 0
+            if self._steps:
+                texts = take(self._steps, message)
+                if texts is not None or not has_literals(self._steps, message):
+                    return texts
+        match = self.lines()[0].fullmatch(message)
+        return None if match is None else match.groupdict()
 
     def match(self, message: str) -> dict[str, str] | None:
         """Return the holes' texts if the whole message (all its lines) is this wording, else None."""
