@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from vlogcheck.advice import SITUATIONS, advise, largest_utilization, reserve, unified_memory
+from vlogcheck.advice import SITUATIONS, advise, largest_utilization, reserve, unified_memory, utilization_advice
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.units import GIB, Interval
 
@@ -63,3 +63,27 @@ def test_largest_utilization_is_rounded_down() -> None:
 def test_unified_memory(total: str, name: str | None) -> None:
     size = int(Fraction(total) * GIB)
     assert unified_memory(Interval(size, size)) == name
+
+
+@pytest.mark.parametrize(
+    ("total", "version", "share", "first", "says"),
+    [
+        ("63.98", "0.19.1", "1", "1.0 is never right", "at most 0.95"),
+        ("63.98", "0.19.1", "0.97", "0.97 leaves 1.92 GiB of the card", "reserve of 3.20 GiB: at most 0.95"),
+        ("63.98", "0.19.1", "0.95", "0.95 is more than the 0.90", "one long prompt or large batch ends the process"),
+        ("63.98", "0.19.1", "0.9", "0.90 for the card to itself", "0.80 with other programs"),
+        ("63.98", "0.20.2", "0.92", "0.92 for the card to itself", "0.40 to 0.70 for each of several models"),
+        ("16", "0.20.2", "0.92", "0.92 leaves 1.28 GiB of the card", "reserve of 1.86 GiB: at most 0.88"),
+        ("12", "0.19.1", "0.84", "0.84 is more than the 0.75 to 0.80", "fixed overheads weigh more"),
+        ("12", "0.19.1", "0.78", "0.75 to 0.80 for a card of at most 12 GB", "0.80 where graph capture fails"),
+    ],
+)
+def test_advice_before_a_server_exists(total: str, version: str, share: str, first: str, says: str) -> None:
+    size = int(Fraction(total) * GIB)
+    lines = utilization_advice(size, parse_release(version), Fraction(share))
+    assert lines[0].startswith(first)
+    assert says in "\n".join(lines)
+    assert "tightest" not in "\n".join(lines)
+    assert (
+        "the tightest of the 4 cards" in utilization_advice(size, parse_release(version), Fraction(share), ranks=4)[-1]
+    )

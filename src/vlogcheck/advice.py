@@ -10,9 +10,11 @@ from fractions import Fraction
 
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.budget.releases import Release, default_utilization
-from vlogcheck.units import GIB, Interval
+from vlogcheck.units import GIB, Interval, format_gib
 
-__all__ = ["SITUATIONS", "UNIFIED", "Situation", "advise", "largest_utilization", "reserve", "unified_memory"]
+__all__ = [
+    "SITUATIONS", "UNIFIED", "Situation", "advise", "largest_utilization", "reserve", "unified_memory", "utilization_advice",
+]  # fmt: skip
 
 SMALL_CARD = 12 * GIB
 LARGE_CARD = 40 * GIB
@@ -88,6 +90,43 @@ def advise(total: int | None, release: Release, *, others: int = 0, shared: bool
         default = Fraction(str(default_utilization(release)))
         return row._replace(low=default, high=default)
     return row
+
+
+def utilization_advice(total: int, release: Release, share: Fraction, *, ranks: int = 1) -> list[str]:
+    """Return what to make of a utilization of `share` on a card of `total` bytes before any server exists, in sentences.
+
+    What is wrong with `share` comes first, then the rows of the table that may be the card's.
+    """
+    row = advise(total, release)
+    margin, left = reserve(total), total - int(total * share)
+    most = float(Fraction(total - margin, total) * 100 // 1 / 100)
+    accepts = SITUATIONS["fixed_load"].why
+    out = []
+    if share >= 1:
+        out.append(f"1.0 is never right: contexts, buffers and run-time peaks need the rest; at most {most:g}")
+    elif left < margin:
+        out.append(
+            f"{float(share):g} leaves {format_gib(left)} of the card, less than its reserve of {format_gib(margin)}:"
+            f" at most {most:g}"
+        )
+    elif row.high is not None and share > row.high:
+        why = accepts if row.key == "production" else row.why
+        out.append(f"{float(share):g} is more than the {_range(row)} for {row.text}: {why}")
+    out.append(f"{_range(row)} for {row.text}: {row.why}")
+    shared, several, capture, load = (_range(SITUATIONS[key]) for key in ("shared", "several", "capture", "fixed_load"))
+    out.append(
+        f"{shared} with other programs on the card, {several} for each of several models on it, {capture} where graph"
+        f" capture fails; {load} for a known short load only: {accepts}"
+    )
+    if ranks > 1:
+        out.append(f"the tightest of the {ranks} cards decides: every card gets a pool of the same size")
+    return out
+
+
+def _range(row: Situation) -> str:
+    if row.low is None or row.high is None:
+        return "the default"
+    return f"{float(row.low):.2f}" + (f" to {float(row.high):.2f}" if row.low != row.high else "")
 
 
 def largest_utilization(total: int, free: int) -> float:

@@ -114,3 +114,27 @@ def test_what_other_cards_would_make_is_said_where_none_is_named() -> None:
     assert b200.startswith("on B200-class cards")
     assert said(1024, "H100") == []
     assert said(None, None) == []  # full attention does not depend on the batch
+
+
+def test_the_utilization_is_advised_on_where_a_card_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(str(LARGE), "--total-memory", "65520MiB", "--", "-tp", "4", "--gpu-memory-utilization", "0.97") == 0
+    text = capsys.readouterr().out
+    assert "0.97 leaves 1.92 GiB of the card, less than its reserve of 3.20 GiB: at most 0.95" in text
+    assert "the tightest of the 4 cards decides" in text
+    assert budget("65520MiB", "-tp 4").to_dict()["advice"][0].startswith("0.90 for the card to itself")
+    assert (
+        call(
+            str(LARGE),
+            "--available-kv-memory",
+            "20GiB",
+            "--format",
+            "json",
+            "--",
+            "-tp",
+            "4",
+            "--max-model-len",
+            "4096",
+        )
+        == 0
+    )
+    assert json.loads(capsys.readouterr().out)["advice"] == []

@@ -44,6 +44,8 @@ class Budget:
     """Fewest ranks per layer (1, 2, 4, 8, 16 or the given number) at which it fits, keeping the utilization."""
     needed_bytes: int | None
     """KV cache memory per rank that what was asked for takes."""
+    advice: tuple[str, ...] = ()
+    """What to make of the utilization on this card; nothing where no card was given or the utilization plays no part."""
 
     @property
     def too_long(self) -> bool:
@@ -125,6 +127,7 @@ class Budget:
             "smallest_utilization": None if self.smallest_utilization is None else float(self.smallest_utilization),
             "smallest_tensor_parallel_size": self.smallest_tensor_parallel,
             "needed_kv_cache_bytes": self.needed_bytes,
+            "advice": list(self.advice),
             "unknown": None if found.unknown is None else found.unknown.reason,
             "ledger": self.ledger.to_dict(),
             "assumptions": _unique([*found.assumptions, *(a for w in self.weights for a in w.assumptions)]),

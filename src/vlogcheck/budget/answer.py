@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from vlogcheck.advice import unified_memory, utilization_advice
 from vlogcheck.budget._budget import Budget
 from vlogcheck.budget._budget_terms import add_cache, add_device
 from vlogcheck.budget._fitting import bytes_needed, bytes_required, largest_context_of, smallest_of
 from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.model import ModelConfig, ModelConfigError
 from vlogcheck.budget.plan import KVPlan, plan
+from vlogcheck.budget.releases import parse_release
 from vlogcheck.budget.weights import WeightEstimate, estimate_weights
 from vlogcheck.ledger import Ledger
 from vlogcheck.units import Interval
@@ -76,8 +78,17 @@ def answer(
                 total_memory=memory,
             ),
         ) if concurrency else None, smallest_utilization=utilization,
-        smallest_tensor_parallel=degree, needed_bytes=needed,
+        smallest_tensor_parallel=degree, needed_bytes=needed, advice=_advice(ledger, release, options),
     )  # fmt: skip
+
+
+def _advice(ledger: Ledger, release: str | None, options: ServeOptions) -> tuple[str, ...]:
+    total = ledger["total"].interval if "total" in ledger else None
+    share = ledger["utilization"].lo if "utilization" in ledger else None
+    if total is None or share is None or unified_memory(total) is not None:
+        return ()
+    ranks = options.tensor_parallel_size * options.pipeline_parallel_size
+    return tuple(utilization_advice(total.mid, parse_release(release), Fraction(share), ranks=ranks))
 
 
 def _other_cards(made: KVPlan, on: Callable[[str], KVPlan]) -> list[str]:

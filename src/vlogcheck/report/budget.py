@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING
 
+from vlogcheck.report._budget_answers import answers, requests_held
 from vlogcheck.report._layout import fold
 from vlogcheck.units import format_bytes, format_gib
 
@@ -64,18 +64,25 @@ def _one(budget: Budget, flags: ServeOptions, width: int | None) -> list[str]:
         out.append(f"  one request of {made.max_model_len:,} tokens takes {per_request:,} blocks")
     if made.error is not None:
         out += ["", *fold("  ", f"vLLM would refuse: {made.error.message}", width, hang=4)]
-    answers = _answers(budget, flags)
-    out += ["", *_align(answers, width)] if answers else []
+    found = answers(budget, flags)
+    out += ["", *_align(found, width)] if found else []
     return out + _notes([budget], flags, width)
 
 
 def _notes(budgets: list[Budget], flags: ServeOptions, width: int | None) -> list[str]:
-    """Return what was assumed, each thing once, with the models it is about where not all share it."""
+    """Return the advice and what was assumed, each thing once, with the models it is about where not all share it."""
     about: dict[str, list[str]] = {}
     for budget in budgets:
         for note in dict.fromkeys([*budget.to_dict()["assumptions"], *budget.ledger.assumptions]):
             about.setdefault(note, []).append(budget.name)
-    out = ["", "  assumed"] if about else []
+    out = []
+    if advice := list(dict.fromkeys(line for budget in budgets for line in budget.advice)):
+        out += [
+            "",
+            "  advice: --gpu-memory-utilization",
+            *(row for line in advice for row in fold("    ", line, width, hang=6)),
+        ]
+    out += ["", "  assumed"] if about else []
     for note, names in about.items():
         about_all = len(names) == len(budgets)
         out += fold("    ", note if about_all else f"{', '.join(names)}: {note}", width, hang=6)
@@ -114,65 +121,8 @@ def _asked(budget: Budget) -> str:
         return "it has no KV cache: requests are limited by max_num_seqs and the step's tokens alone"
     if held is None:
         return ""
-    holds = f"the KV cache holds {_held(budget)} requests of {budget.context:,} tokens"
+    holds = f"the KV cache holds {requests_held(budget)} requests of {budget.context:,} tokens"
     return holds if budget.concurrency is None else f"{holds}, {budget.concurrency:,g} asked for"
-
-
-def _held(budget: Budget) -> str:
-    held = budget.concurrency_at_context
-    about = "≈ " if not budget.ledger["kv_cache"].exact else ""
-    return f"{about}{float(held):,.2f}" if held is not None else "–"
-
-
-def _answers(budget: Budget, flags: ServeOptions) -> list[tuple[str, str, str]]:
-    rows: list[tuple[str, str, str]] = []
-    if budget.too_long or not budget.plan.specs:
-        return []
-    if budget.context and budget.concurrency_at_context is not None:
-        rows.append((f"requests of {budget.context:,} tokens at once", _held(budget), ""))
-    if (scheduled := _scheduled(budget, flags)) is not None:
-        rows.append(scheduled)
-    if budget.concurrency is not None:
-        largest = "none" if budget.largest_context is None else f"{budget.largest_context:,} tokens"
-        rows.append((f"longest request of which {budget.concurrency:,g} fit", largest, "--max-model-len"))
-        if budget.needed_bytes is not None and budget.context:
-            what = f"KV cache for {budget.concurrency:,g} × {budget.context:,} tokens"
-            rows.append((what, format_gib(budget.needed_bytes), "per rank"))
-    if "total" in budget.ledger and budget.ledger["weights"].known:
-        least = budget.smallest_utilization
-        rows.append(
-            ("smallest utilization that fits", "none" if least is None else f"{float(least):.2f}", _advice(least))
-        )
-        degree = budget.smallest_tensor_parallel
-        rows.append(
-            ("smallest tensor-parallel size that fits", "none up to 16" if degree is None else f"TP={degree}", "")
-        )
-    return rows
-
-
-def _scheduled(budget: Budget, flags: ServeOptions) -> tuple[str, str, str] | None:
-    """Return how many requests may run at once whatever the KV cache holds."""
-    settings = budget.plan.settings
-    if settings is None:
-        return None
-    most = settings.max_num_seqs
-    note = "--max-num-seqs" if flags.max_num_seqs else "the default of --max-num-seqs for this release and card"
-    if budget.concurrency is not None and flags.data_parallel_size == 1 and budget.concurrency > most:
-        note = f"{note}: --max-num-seqs {math.ceil(budget.concurrency)} lets all of them run"
-    return ("requests the scheduler runs at once", f"{most:,}", note)
-
-
-def _advice(share: object) -> str:
-    if share is None:
-        return "more cards, or quantisation"
-    value = float(str(float(share)))  # type: ignore[arg-type]
-    if value >= 1:
-        return "1.0 is never right: more cards, or quantisation"
-    if value > 0.95:
-        return "leaves no margin for the run-time peak: more cards, or quantisation"
-    if value > 0.92:
-        return "accepts that a long prompt can end the process: only for a known short load"
-    return ""
 
 
 def _note(formula: str, origin: str, status: str) -> str:
