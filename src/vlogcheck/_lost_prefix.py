@@ -26,7 +26,11 @@ _DATELESS = pattern(
 
 def without_damaged_prefix(line: LogLine) -> LogLine:
     """Take off a prefix that is not whole: its beginning lost in copying, or no date in it."""
-    found = _DATELESS.match(line.message) or _LOST.match(line.message)
+    found = None
+    if any(level in line.message for level in LEVELS):
+        found = _DATELESS.match(line.message)
+    if found is None and "] " in line.message:
+        found = _LOST.match(line.message)
     if found is None:
         return line
     written = found["level"]

@@ -36,7 +36,10 @@ class RequestLines:
         """
         end = begin + self._size
         if hit < end or data[begin:end].translate(_ALIKE) != self._head:
-            request = REQUEST_LINE.search(data, begin, min(stop, begin + _LONGEST_HEAD))
+            most = min(stop, begin + _LONGEST_HEAD)
+            if data.find(b" request ", begin, most) < 0:
+                return False
+            request = REQUEST_LINE.search(data, begin, most)
             if request is None or request.start() > hit:
                 return False
             end = request.end()

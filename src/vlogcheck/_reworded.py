@@ -68,7 +68,7 @@ class Reworded:
         self._templates = templates
         self._texts = texts
         self._index: dict[str, list[_Wording]] | None = None
-        self._shapes: dict[int, list[re.Pattern[str]]] = {}
+        self._shapes: dict[int, list[tuple[frozenset[str], re.Pattern[str]]]] = {}
         self._known: dict[str, int | None] = {}
 
     def nearest(self, message: str) -> Template | None:
@@ -100,22 +100,32 @@ class Reworded:
             if missing > wording.spare:
                 continue
             rank = (missing / count, wording.template)
-            if (best is None or rank < best) and self._fits(wording, message, len(words), count - missing):
+            if (best is None or rank < best) and self._fits(wording, message, words, present):
                 best = rank
         return None if best is None else best[1]
 
-    def _fits(self, wording: _Wording, message: str, words: int, found: int) -> bool:
+    def _fits(self, wording: _Wording, message: str, words: list[str], present: frozenset[str]) -> bool:
         count = len(wording.words)
         template = self._templates[wording.template]
-        if found < 2 and (template.embedded or words > count + _FIGURE_WORDS * wording.holes):
+        gone = [word for word in wording.words if word not in present and not present.issuperset(word.split())]
+        if count - len(gone) < 2 and (template.embedded or len(words) > count + _FIGURE_WORDS * wording.holes):
             return False
         if count > _SHORT:
-            return words <= 2 * count + _HOLE_WORDS * (1 + wording.holes) + _LONGER * template.embedded
+            return len(words) <= 2 * count + _HOLE_WORDS * (1 + wording.holes) + _LONGER * template.embedded
         shapes = self._shapes.get(wording.template)
         if shapes is None:
-            shapes = self._shapes[wording.template] = [re.compile(shape, re.DOTALL) for shape in _shapes(template)]
+            shapes = self._shapes[wording.template] = [
+                (opened, pattern(shape, re.DOTALL)) for opened, shape in _shapes(template)
+            ]  # fmt: skip
         message = " ".join(message.split())
-        return any(shape.search(message) if template.embedded else shape.fullmatch(message) for shape in shapes)
+        if template.embedded:
+            return any(shape.search(message) for _, shape in shapes)
+        # A word that is gone can only be the open one.
+        return any(
+            shape.fullmatch(message)
+            for opened, shape in shapes
+            if all(word.partition(" ")[0] in opened for word in gone)
+        )
 
 
 def _spare(count: int) -> int:
@@ -161,8 +171,8 @@ def _without_options(text: str, by: str) -> str:
     return text
 
 
-def _shapes(template: Template) -> Iterator[str]:
-    """Yield expressions of a short wording with single blanks, each with another of its words open.
+def _shapes(template: Template) -> Iterator[tuple[frozenset[str], str]]:
+    """Yield expressions of a short wording with single blanks, each with another of its words open, and what was in its place.
 
     At least two of them are left, or one where all else is figures.
     """
@@ -182,7 +192,7 @@ def _shapes(template: Template) -> Iterator[str]:
             for number, part in enumerate([*parts[:at], other, *parts[at + 1 :]]):
                 for piece in [" ", *part] if number else part:
                     whole.add(piece, free=piece == _ANY)
-            yield whole.text
+            yield frozenset(_WORDS.findall(chunk)), whole.text
 
 
 def _pieces(chunk: str, template: Template) -> Iterator[str]:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from vlogcheck._lazy import pattern
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["is_message", "looks_like_memory"]
 
@@ -31,6 +27,11 @@ _NO_MESSAGE = pattern(
     r")"
 )
 """Lines that stand in logs beside messages: source lines of tracebacks, tables, commands."""
+_STATEMENTS = frozenset(
+    ("raise", "return", "assert", "yield", "await", "del", "import", "from", "async", "def", "class", "if", "elif", "while",
+     "with", "for", "except")
+)  # fmt: skip
+_CODE = ("self.", "cls.", "logger.", "torch.", 'File "', "@", "|", "\u2501", "\u2578", "\u257a")
 _COMMENT = pattern(r"\S {2,}# .*$")
 
 
@@ -47,4 +48,9 @@ def looks_like_memory(message: str) -> bool:
 
 def is_message(text: str) -> bool:
     """Whether a line could be somebody's message: no source line of a traceback, row of a table or command line."""
-    return _NO_MESSAGE.match(text) is None
+    body = text.lstrip()
+    odd = (
+        "--" in body or " = " in body or body.endswith("(") or body.startswith(_CODE) or '"' in body[:3] or "'" in body[:3]
+        or body.partition(" ")[0] in _STATEMENTS
+    )  # fmt: skip
+    return not odd or _NO_MESSAGE.match(text) is None  # for prose the expression need not even be compiled

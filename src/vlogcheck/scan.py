@@ -196,7 +196,7 @@ class Parser:
             self._messages.whole -= 1
             self.lines += 1
             line = data[at:stop]
-            if b" " in line and _ACCESS not in line and REQUEST_LINE.search(line) is None:
+            if b" " in line and _ACCESS not in line and (b" request " not in line or REQUEST_LINE.search(line) is None):
                 self._line(line)
             at = stop + 1
         return at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from vlogcheck._lazy import pattern
 from vlogcheck.checks._failing import ranks_text, when_text
 from vlogcheck.failures import Outcome
 from vlogcheck.records import Raised, WorkerFailed
@@ -13,7 +14,7 @@ from vlogcheck.startup import Startup
 
 _LENGTH = 240
 _SHORT = 100
-_OF_MEMORY = re.compile(r"\bmemory\b|\bKV cache\b|\bmax(?:imum)? seq(?:uence)? len|\bGiB\b", re.IGNORECASE).search
+_OF_MEMORY = pattern(r"\bmemory\b|\bKV cache\b|\bmax(?:imum)? seq(?:uence)? len|\bGiB\b", re.IGNORECASE)
 """What a refusal says whose figures were cut off: memory is not excluded then."""
 
 
@@ -23,7 +24,7 @@ def _short(error: str) -> str:
         return "by an error that the log does not hold"
     kind, colon, text = error.partition(": ")
     line = " ".join(f"{kind.rpartition('.')[2]}{colon}{text}".split())
-    return ("by an error that speaks of memory: " if _OF_MEMORY(error) else "not for memory: ") + (
+    return ("by an error that speaks of memory: " if _OF_MEMORY.search(error) else "not for memory: ") + (
         line if len(line) <= _SHORT else f"{line[: _SHORT - 1].rstrip()}…"
     )
 
@@ -52,7 +53,7 @@ def failed_for_another_reason(outcome: Outcome, startup: Startup) -> Iterator[Fi
         remedy=f"read the traceback that ends at line {record.line}: "
         + (
             "it speaks of memory in a wording without the figures, or they are cut off: give the lines after it too"
-            if _OF_MEMORY(error)
+            if _OF_MEMORY.search(error)
             else "no term of the memory ledger is at fault as far as the log tells"
         ),
         severity=Severity.WARNING if script else None,

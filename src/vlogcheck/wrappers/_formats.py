@@ -29,6 +29,8 @@ LEVELS = {
 }
 """How the five levels of Python's logging are spelled elsewhere."""
 
+_LEVEL_STARTS = ("trace", "debug", "info", "notice", "success", "warn", "err", "crit", "fatal")
+_BRACKETS = ("[", "(", "<")
 _OPEN, _CLOSE = r"[\[(<]?", r"[\])>]?"
 _ANY_ESC = r"(?:\x1b\[[0-9;]*m)*"
 _TIME = pattern(
@@ -152,10 +154,15 @@ def _is_record(fields: dict[str, str | int], shout: bool) -> bool:
 
 
 def _level_first(text: str, state: State) -> Layer | None:
+    word = text[1:12] if text[:1] in _BRACKETS else text[:12]
+    if not word.lower().startswith(_LEVEL_STARTS):
+        return None  # the expression need not be compiled
     return logging_format(text) if _LEVEL.match(text) else None
 
 
 def _klog(text: str, state: State) -> Layer | None:
+    if not text[1:5].isdecimal():
+        return None
     found = _KLOG.match(text)
     if not found:
         return None

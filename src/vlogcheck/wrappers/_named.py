@@ -58,7 +58,7 @@ def _unstyled(text: str, coloured: bool) -> str:
 
 def _compose(text: str, state: State) -> Layer | None:
     """`name-1  | message` (compose v1 and v2, swarm `name.1.id@node  | `, pm2 `0|name  | `, honcho `time name | `)."""
-    found = _COMPOSE.match(text)
+    found = _COMPOSE.match(text) if "|" in text else None
     if not found:
         return None
     name, pad = found["name"], len(found["pad"])
@@ -75,7 +75,8 @@ def _compose(text: str, state: State) -> Layer | None:
 
 def _kubectl(text: str, state: State) -> Layer | None:
     """`[pod/name/container] ` of `kubectl logs --prefix`, `[pod container] ` of kubetail."""
-    found = _KUBECTL.match(text) or _KUBETAIL.match(text)
+    form = _KUBECTL if text.startswith("[pod/") else _KUBETAIL if "-" in text.partition("]")[0] else None
+    found = form.match(text) if form else None
     if not found:
         return None
     source = found["pod"] + (f"/{found['container']}" if found["container"] else "")
@@ -128,6 +129,8 @@ def _buildkite(text: str, state: State) -> Layer | None:
 
 def _markup(text: str, state: State) -> Layer | None:
     """Take off what keeps a line as a comment or a quotation: `# `, `> `, `// `, bold type."""
+    if text[:1] == "/" != text[1:2]:
+        return None
     found = _MARKUP.match(text)
     if found and (VLLM_START.match(text, found.end()) or UVICORN.match(text[found.end() :])):
         end = len(text.rstrip("*`")) if "*" in found[0] or "`" in found[0] else len(text)

@@ -13,6 +13,8 @@ _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _SYSLOG_TIME = rf"{_MONTH} [ \d]\d(?: \d{{4}})? \d\d:\d\d:\d\d(?:\.\d{{1,9}})?"
 
+_NAMES = frozenset(f"{_MONTH}|{_DAY}".replace("(?:", "").replace(")", "").split("|"))
+
 _LEADING = pattern(
     rf"(?:(?P<iso>{_ISO})"
     rf"|(?P<log>{_SYSLOG_TIME})"
@@ -100,6 +102,8 @@ def _record(text: str, rest: str, time: str) -> Layer | None:
 
 
 def _timed(text: str, state: State) -> Layer | None:
+    if text[:1].isalpha() and text[:3] not in _NAMES:
+        return None  # the expression need not be compiled
     found = _LEADING.match(text)
     if not found:
         return None
@@ -115,7 +119,7 @@ def _timed(text: str, state: State) -> Layer | None:
 
 
 def _bracketed(text: str, state: State) -> Layer | None:
-    if text[1:2].islower():  # `[shutdown] …`: months are capitalised, and the expression need not be compiled
+    if text[1:2].isalpha() and text[1:4] not in _NAMES:  # `[shutdown] …`: the expression need not be compiled
         return None
     found = _BRACKETED.match(text)
     if not found:
