@@ -142,6 +142,22 @@ def test_without_capacity_it_is_inconclusive() -> None:
         assert result.exit_code == 3
         assert result.missing is not None
         assert result.missing in str(result)
+        assert result.to_dict()["reason"] == result.missing
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [(0.05, "fail"), (0.1, "inconclusive"), (0.6, "pass")])
+def test_bounds_on_both_sides_of_the_limit_decide_nothing(limit: float, verdict: str) -> None:
+    """Layers may differ, so that what fits at another length is known within bounds only."""
+    line = (
+        "INFO 03-01 10:00:00 [core.py:58] Initializing a V1 LLM engine (v0.22.1) with config: model='m', max_seq_len={0}\n"
+        "INFO 03-01 10:00:09 [kv_cache_utils.py:1] GPU KV cache size: {1} tokens, Maximum concurrency for {0} tokens per"
+        " request: {2}x\n"
+    )
+    result = diff(line.format(4096, 61424, 15.0).encode(), line.format(8192, 57120, 6.97).encode(), max_loss=limit)
+    assert result.verdict == verdict
+    reason = result.to_dict()["reason"]
+    assert (reason is not None) == (verdict == "inconclusive")
+    assert reason is None or (reason.startswith("the change lies between") and reason in str(result))
 
 
 def test_a_share_has_to_be_one() -> None:

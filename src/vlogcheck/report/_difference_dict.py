@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from vlogcheck.report.difference import decides
+
 if TYPE_CHECKING:
     from vlogcheck._compared import Side
     from vlogcheck.compare import Diff
@@ -17,7 +19,7 @@ def diff_dict(diff: Diff) -> dict[str, Any]:
     loss = diff.loss
     return {
         "verdict": diff.verdict,
-        "reason": diff.missing,
+        "reason": decides(diff) if diff.verdict == "inconclusive" else None,
         "old": _side_dict(diff.old, diff.ceilings[0]),
         "new": _side_dict(diff.new, diff.ceilings[1]),
         "max_loss": diff.max_loss,

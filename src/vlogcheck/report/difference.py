@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vlogcheck.context import ConcurrencyCeiling
     from vlogcheck.ledger import Term
 
-__all__ = ["render"]
+__all__ = ["decides", "render"]
 
 
 def render(diff: Diff, *, colour: bool = False, width: int | None = None) -> str:
@@ -43,11 +43,11 @@ def render(diff: Diff, *, colour: bool = False, width: int | None = None) -> str
     summary = [piece for line in _summary(diff) for piece in fold("", line, width, hang=2)]
     out += ["", *summary] if summary else [""]
     verdict = diff.verdict
-    first, *more = fold("", f"{verdict}: {_decides(diff)}", width, hang=4)
+    first, *more = fold("", f"{verdict}: {decides(diff)}", width, hang=4)
     return "\n".join([*out, paint(verdict, verdict) + first[len(verdict) :], *more])
 
 
-def _decides(diff: Diff) -> str:
+def decides(diff: Diff) -> str:
     """Return what the verdict rests on."""
     loss = diff.loss
     if diff.missing is not None:
