@@ -17,6 +17,11 @@ def _step(size: float) -> str:
     return "GiB" if size >= 1 else "MiB"
 
 
+def _share_of_step(size: float) -> str:
+    share = 100 * _STEPS[_step(size)] / size
+    return f"{share:.0f}" if share >= 1 else f"{share:.1f}"
+
+
 @check("the utilization is ignored: the KV cache's size comes from elsewhere", Severity.NOTE)
 def utilization_ignored(startup: Startup) -> Iterator[Finding]:
     """Flag a KV cache of fixed size: by an option, an environment variable or a stored plan."""
@@ -44,7 +49,7 @@ def utilization_ignored(startup: Startup) -> Iterator[Finding]:
         line=line,
         expected=f"utilization {stated:g} decides" if both else "utilization × total decides",
         observed=f"{size} GiB, {rest}",
-        remedy=f"change the size itself, each {_step(size)} more or less is {100 * _STEPS[_step(size)] / size:.0f} % of the"
+        remedy=f"change the size itself, each {_step(size)} more or less is {_share_of_step(size)} % of the"
         f" KV cache; or leave out {source} and"
         " let the utilization decide"
         if size > 0
