@@ -27,6 +27,31 @@ __all__ = ["COMMON", "Record", "all_records", "all_templates"]
 _RECORDS: dict[str, type[Record]] = {}
 
 
+class _OfClass:
+    """What a class finds out about itself when it is first asked: a log holds records of a few classes of hundreds."""
+
+    def __init__(self, find: Callable[[type[Record]], dict[str, Any]]) -> None:
+        self._find = find
+
+    def __set_name__(self, owner: type[Record], name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: object, cls: type[Record]) -> dict[str, Any]:
+        found = self._find(cls)
+        if cls is not self._owner:
+            setattr(cls, self._name, found)
+        return found
+
+
+def _own_types(cls: type[Record]) -> dict[str, str]:
+    """Return the fields a class declares and their annotations: its own alone, from Python 3.10 on."""
+    return {
+        name: annotation
+        for name, annotation in cls.__annotations__.items()
+        if not name.startswith("_") and not str(annotation).startswith("ClassVar")
+    }
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Record:
     """What one log message said: frozen, with the line it stood on and who printed it.
@@ -61,19 +86,15 @@ class Record:
     templates: ClassVar[tuple[Template, ...]] = ()
     since: ClassVar[str] = ""
 
-    _holes: ClassVar[dict[str, Hole]]
-    _defaults: ClassVar[dict[str, Any]]
-    _types: ClassVar[dict[str, str]]
+    _holes = _OfClass(lambda cls: {})
+    _defaults = _OfClass(lambda cls: {name: cls.__dict__[name] for name in _own_types(cls) if name in cls.__dict__})
+    _types = _OfClass(lambda cls: _own_types(cls))
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._types = {
-            name: annotation
-            for name, annotation in cls.__annotations__.items()  # its own alone, from Python 3.10 on
-            if not name.startswith("_") and not str(annotation).startswith("ClassVar")
-        }
-        cls._defaults = {name: cls.__dict__[name] for name in cls._types if name in cls.__dict__}
-        cls._holes = {}
+        if cls.__base__ is not Record:  # what its parent found out about itself is not for it
+            for name in ("_holes", "_defaults", "_types"):
+                setattr(cls, name, Record.__dict__[name])
         for template in cls.__dict__.get("templates", ()):
             template.record = cls
         if not cls.__name__.startswith("_"):
