@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any
 
+from vlogcheck._tuples import NamedTuple
 from vlogcheck.units import LARGEST_SIZE, Interval
 
 __all__ = ["Expectation", "ExpectationError"]
@@ -29,13 +29,8 @@ def _bytes(value: Any, what: str) -> Interval | None:
     raise ExpectationError(f"{what} must be a size such as '15.4GiB' or a whole number of bytes, not {value!r}")
 
 
-@dataclass(frozen=True)
-class Expectation:
-    """The hand-computed budget. Every field is optional; what is not stated is not judged.
-
-    Sizes are text with a unit (`"15.4GiB"`, `"65520MiB"`, `"64GB"`) or whole bytes, and are kept as an `Interval` of bytes.
-    Raises `ExpectationError` or `SizeError` with a message for people.
-    """
+class _Stated(NamedTuple):
+    """What can be stated."""
 
     concurrency: float | None = None
     """Requests of `context` tokens that are to be served at once."""
@@ -54,20 +49,37 @@ class Expectation:
     shared_card: bool = False
     """Whether other programs use the card too."""
 
-    def __post_init__(self) -> None:
-        for name in ("weights", "kv_bytes_per_token", "total_memory"):
-            object.__setattr__(self, name, _bytes(getattr(self, name), name))
-        for name in ("concurrency", "context", "tokens"):
-            value = getattr(self, name)
+
+class Expectation(_Stated):
+    """The hand-computed budget. Every field is optional; what is not stated is not judged.
+
+    Sizes are text with a unit (`"15.4GiB"`, `"65520MiB"`, `"64GB"`) or whole bytes, and are kept as an `Interval` of bytes.
+    Raises `ExpectationError` or `SizeError` with a message for people.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, concurrency: float | None = None, context: int | None = None, tokens: int | None = None,
+        weights: Interval | str | int | None = None, kv_bytes_per_token: Interval | str | int | None = None,
+        total_memory: Interval | str | int | None = None, gpu_memory_utilization: float | None = None,
+        shared_card: bool = False,
+    ) -> Expectation:  # fmt: skip
+        """Check what is stated and read sizes."""
+        held = _bytes(weights, "weights")
+        per_token = _bytes(kv_bytes_per_token, "kv_bytes_per_token")
+        total = _bytes(total_memory, "total_memory")
+        for name, value in (("concurrency", concurrency), ("context", context), ("tokens", tokens)):
             if value is None:
                 continue
             kinds = (int, float) if name == "concurrency" else (int,)
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < 1e15:
                 whole = "" if float in kinds else "whole "
                 raise ExpectationError(f"{name} must be a positive {whole}number below 10**15, not {value!r:.60}")
-        share = self.gpu_memory_utilization
+        share = gpu_memory_utilization
         if share is not None and (isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1):
             raise ExpectationError(f"gpu_memory_utilization must lie above 0 and at most 1, not {share!r}")
+        return super().__new__(cls, concurrency, context, tokens, held, per_token, total, share, shared_card)
 
     def size(self, name: str) -> Interval | None:
         """Return a stated size as bytes."""
@@ -78,7 +90,7 @@ class Expectation:
     def stated(self) -> dict[str, Any]:
         """The fields that were given."""
         return {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if getattr(self, field.name) is not None and getattr(self, field.name) is not False
+            name: value
+            for name, value in zip(self._fields, self, strict=True)
+            if value is not None and value is not False
         }

@@ -7,10 +7,11 @@ releases, `vllm:gpu_cache_usage_perc`; both are shares from 0 to 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from vlogcheck._attached import AttachedFileError, Source, read_attached
+from vlogcheck._tuples import NamedTuple
 
 __all__ = ["EngineMetrics", "MetricsError", "MetricsPage", "read_metrics"]
 
@@ -19,8 +20,7 @@ class MetricsError(AttachedFileError):
     """A file that is no metrics page of a vLLM server; the text says why."""
 
 
-@dataclass
-class EngineMetrics:
+class EngineMetrics(SimpleNamespace):
     """One engine's figures. What the page does not hold is None."""
 
     engine: int
@@ -39,8 +39,7 @@ class EngineMetrics:
     """Since the engine started."""
 
 
-@dataclass
-class MetricsPage:
+class MetricsPage(NamedTuple):
     """A metrics page."""
 
     path: str
@@ -98,7 +97,7 @@ def _take(engines: dict[int, EngineMetrics], name: str, labels: dict[str, str], 
         return
     index = labels.get("engine", "0")
     number = int(index) if index.isdecimal() and len(index) < 10 else 0
-    engine = engines.setdefault(number, EngineMetrics(number))
+    engine = engines.setdefault(number, EngineMetrics(engine=number))
     if field is None:
         for label, kind in _LABELS.items():
             number = _number(labels.get(label), kind)

@@ -9,7 +9,6 @@ The fixture's failure message is the text report, so a failing run shows the led
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,7 +34,7 @@ def assert_serves(
     from vlogcheck.expect import Expectation
     from vlogcheck.files import LogFileError
 
-    stated = {field.name: options.pop(field.name) for field in fields(Expectation) if field.name in options}
+    stated = {name: options.pop(name) for name in Expectation._fields if name in options}
     expect = Expectation(concurrency=concurrency, context=context, **stated)
     report, unreadable = None, ""
     try:
