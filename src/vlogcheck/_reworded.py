@@ -186,8 +186,10 @@ def _shapes(template: Template) -> Iterator[tuple[frozenset[str], str]]:
                 continue
             if _HOLE.search(chunk):
                 other = [r"\S", _ANY] if sum(told) > 1 else [r"\S+"]
-            else:
-                other = [r"\S*[A-Za-z]\S*" if template.embedded else r"\S+"]  # another exit code is another message
+            else:  # another exit code is another message
+                other = [r"[^\sA-Za-z]*[A-Za-z]\S*" if template.embedded else r"\S+"]
+            if not at:
+                other.insert(0, r"(?<!\S)")  # not tried again in the middle of a word it took
             whole = _Expression()
             for number, part in enumerate([*parts[:at], other, *parts[at + 1 :]]):
                 for piece in [" ", *part] if number else part:
