@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from vlogcheck._lazy import pattern
-from vlogcheck._tuples import NamedTuple
+from vlogcheck._word_index import HOLE, SHORT, WordIndex, Wording, without_options
 from vlogcheck._wording import _Expression
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ _MOST_SHAPES = 4096
 """Messages whose answer is kept: a reworded line of a running server comes again and again, with other figures."""
 _SEEN = 1000
 """Characters of a message that are looked at."""
-_SHORT = 4
-"""Words up to which a wording is short: those it shares with a message may be chance."""
 _HOLE_WORDS = 12
 """Words a hole may be taken to hold."""
 _FIGURE_WORDS = 3
@@ -33,28 +31,10 @@ _FIGURE_WORDS = 3
 _LONGER = 60
 """Words of the message a text may be embedded in."""
 
-_WORD = pattern(r"(?<![\w\0])\w+(?![\w\0])")
 _WORDS = pattern(r"\w+")
 _FIGURES = pattern(r"[\d.,]+")
-_OPTIONAL = pattern(r"\[\[((?:[^\[\]]|\[(?!\[)|\](?!\]))*)\]\]")
-_HOLE = pattern(r"(?<!\{)\{(\w+)(?::([^{}]*))?\}")
 _NUMBER = r"[\d.,e+\-]+"
 _ANY = ".*?"
-_EDGES = str.maketrans(dict.fromkeys(",:;()`#=|", " "))
-"""What stands at the edges of words, beside stops and apostrophes, which stand in them too."""
-
-
-class _Wording(NamedTuple):
-    """One line of a template."""
-
-    template: int
-    words: tuple[str, ...]
-    """What always stands between its spaces, as the letters and digits in it."""
-    holes: int
-    spare: int
-    """How many of the words may be missing."""
-    joined: bool
-    """Whether a word is several, such as those of `gpu-memory`."""
 
 
 _LAST: list[Any] = []
@@ -67,7 +47,7 @@ class Reworded:
     def __init__(self, templates: Sequence[Template], texts: Sequence[str]) -> None:
         self._templates = templates
         self._texts = texts
-        self._index: dict[str, list[_Wording]] | None = None
+        self._index: WordIndex | None = None
         self._shapes: dict[int, list[tuple[frozenset[str], re.Pattern[str]]]] = {}
         self._known: dict[str, int | None] = {}
 
@@ -84,15 +64,14 @@ class Reworded:
         return None if found is None else self._templates[found]
 
     def _search(self, message: str) -> int | None:
-        index = self._index
-        if index is None:
+        if self._index is None:
             if not _LAST or _LAST[0] != self._texts:
-                _LAST[:] = [self._texts, _indexed(self._templates, self._texts)]
-            index = self._index = _LAST[1]
+                _LAST[:] = [self._texts, WordIndex(self._templates, self._texts)]
+            self._index = _LAST[1]
         words = _WORDS.findall(message)
         present = frozenset(words)
         best: tuple[float, int] | None = None
-        for wording in {wording for word in present & index.keys() for wording in index[word]}:
+        for wording in self._index.near(present):
             count = len(wording.words)
             missing = count - sum(map(present.__contains__, wording.words))
             if missing and wording.joined:
@@ -104,13 +83,13 @@ class Reworded:
                 best = rank
         return None if best is None else best[1]
 
-    def _fits(self, wording: _Wording, message: str, words: list[str], present: frozenset[str]) -> bool:
+    def _fits(self, wording: Wording, message: str, words: list[str], present: frozenset[str]) -> bool:
         count = len(wording.words)
         template = self._templates[wording.template]
         gone = [word for word in wording.words if word not in present and not present.issuperset(word.split())]
         if count - len(gone) < 2 and (template.embedded or len(words) > count + _FIGURE_WORDS * wording.holes):
             return False
-        if count > _SHORT:
+        if count > SHORT:
             return len(words) <= 2 * count + _HOLE_WORDS * (1 + wording.holes) + _LONGER * template.embedded
         shapes = self._shapes.get(wording.template)
         if shapes is None:
@@ -128,63 +107,20 @@ class Reworded:
         )
 
 
-def _spare(count: int) -> int:
-    """How many words of a wording may be missing."""
-    return max(1, count // 4)
-
-
-def _indexed(templates: Sequence[Template], texts: Sequence[str]) -> dict[str, list[_Wording]]:
-    """Return the wordings by their longest words: as many of each that one is there whatever words are missing."""
-    index: dict[str, list[_Wording]] = {}
-    for number, text in enumerate("\x1e".join(texts).translate(_EDGES).split("\x1e")):
-        for line in text.split("\n") if "\n" in text else (text,):
-            words = _words(line)
-            if (
-                len(words) < _SHORT and line is text
-            ):  # what JSON writers escape is in no fixed text, and may be half of it
-                words = _words(_HOLE.sub("\0", _without_options(templates[number].text, "\0")).translate(_EDGES))
-            count = len(words)
-            if count > 1:
-                spare = _spare(count)
-                wording = _Wording(number, words, line.count("\0"), spare, " " in "".join(words))
-                for word in sorted(words, key=len)[-1 - spare :]:
-                    index.setdefault(word.partition(" ")[0], []).append(wording)
-    return index
-
-
-def _words(text: str) -> tuple[str, ...]:
-    """Return the words of a text, NUL standing for what may be anything. Of one such as `gpu-memory` the parts are one word."""
-    words: dict[str, None] = {}
-    for word in text.split():
-        if word.isalnum() or word.isidentifier():
-            words[word] = None
-        elif word != "\0" and (parts := _WORD.findall(word)):
-            words[" ".join(parts)] = None
-    return tuple(words)
-
-
-def _without_options(text: str, by: str) -> str:
-    """Return a template's text with something else for each optional part."""
-    count = 1
-    while count:  # innermost first
-        text, count = _OPTIONAL.subn(by, text)
-    return text
-
-
 def _shapes(template: Template) -> Iterator[tuple[frozenset[str], str]]:
     """Yield expressions of a short wording with single blanks, each with another of its words open, and what was in its place.
 
     At least two of them are left, or one where all else is figures.
     """
-    for text in {_without_options(template.text, ""), _without_options(template.text, r"\1")}:
+    for text in {without_options(template.text, ""), without_options(template.text, r"\1")}:
         chunks = text.split()
         parts = [list(_pieces(chunk, template)) for chunk in chunks]
-        told = [_WORDS.search(_HOLE.sub("", chunk)) is not None for chunk in chunks]
+        told = [_WORDS.search(HOLE.sub("", chunk)) is not None for chunk in chunks]
         free = template.embedded or any(piece == _ANY for part in parts for piece in part)
         for at, chunk in enumerate(chunks):
             if sum(told) - told[at] <= free:
                 continue
-            if _HOLE.search(chunk):
+            if HOLE.search(chunk):
                 other = [r"\S", _ANY] if sum(told) > 1 else [r"\S+"]
             else:  # another exit code is another message
                 other = [r"[^\sA-Za-z]*[A-Za-z]\S*" if template.embedded else r"\S+"]
@@ -200,7 +136,7 @@ def _shapes(template: Template) -> Iterator[tuple[frozenset[str], str]]:
 def _pieces(chunk: str, template: Template) -> Iterator[str]:
     """Yield the expressions of what a part of a wording without blanks consists of."""
     at = 0
-    for hole in _HOLE.finditer(chunk):
+    for hole in HOLE.finditer(chunk):
         yield re.escape(chunk[at : hole.start()])
         expression = _ANY if hole[1] == "_" else _NUMBER if hole[2] else template.record.hole(hole[1]).expression
         yield _ANY if expression in (".*", _ANY) else f"(?:{expression})"
