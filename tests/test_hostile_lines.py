@@ -5,9 +5,13 @@ Each is of a size at which anything but one pass over it would take minutes.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import vlogcheck
+
+from .conftest import ROOT
 
 P = "INFO 02-20 00:01:02 [core.py:77] "
 
@@ -25,3 +29,46 @@ def test_a_reworded_line_with_one_very_long_word(wording: str) -> None:
         wording.format(f"{chr(97 + first)}{chr(97 + second)}" + "x" * 900) for first in range(26) for second in range(8)
     ]
     assert told("".join(f"{P}{line}\n" for line in lines)) == lines
+
+
+# What users write
+
+PASTED = sorted((ROOT / "fixtures/logs").glob("0.*/*.log"))[::6]
+REQUESTS = (
+    "INFO 02-20 00:01:02 [logger.py:39] Received request cmpl-1-0: prompt: {}, params: SamplingParams(n=1), lora_request: None.",
+    "INFO 02-20 00:01:02 logger.py:39] Received request cmpl-1-0: params: SamplingParams(stop=[{}]), lora_request: None.",
+    "DEBUG 02-20 00:01:02 [entrypoints/logger.py:38] Request cmpl-1-0 details: prompt: {}, prompt_token_ids: [1].",
+    "(APIServer pid=7) INFO 02-20 00:01:02 [logger.py:76] Generated response cmpl-1-0: output: {}, finish_reason: stop",
+)
+
+
+@pytest.mark.parametrize("line", REQUESTS)
+@pytest.mark.parametrize("way", ["as it is", "in one line", "cut"])
+def test_a_log_that_a_user_asks_about_is_not_the_servers(line: str, way: str) -> None:
+    for path in PASTED:
+        log = path.read_text("utf-8", "replace")[:30_000]
+        prompt = repr("Why's that?\n" + (log.replace("\n", " ") if way == "in one line" else log))
+        text = line.partition("{}")[0] + prompt[:-1] if way == "cut" else line.replace("{}", prompt)
+        assert not list(vlogcheck.parse((text + "\n").encode())), path
+        assert not told(text + "\n"), path
+
+
+def test_a_request_body_that_is_a_log() -> None:
+    body = json.dumps({"prompt": P + "GPU KV cache size: 1 tokens " + P + 'it\'s "x"'})
+    for text in (body, body[:-5]):
+        line = f"DEBUG 02-20 00:01:02 [request_logger.py:74] Request cmpl-1 JSON body: {text}\n"
+        assert not told(line)
+        assert not list(vlogcheck.parse(line.encode()))
+
+
+def test_what_stands_behind_a_logged_request_is_read() -> None:
+    request = REQUESTS[0].replace("{}", repr(P + "GPU KV cache size: 1 tokens " + P + "it's"))
+    (record,) = vlogcheck.parse(f"{request}{P}GPU KV cache size: 2 tokens\n".encode())
+    assert record.to_dict()["tokens"] == 2
+
+
+def test_quotes_nobody_closes() -> None:
+    request = REQUESTS[0].partition("{}")[0]
+    assert not told(request + "'' " * 100_000 + P + "\n")
+    assert not told(request + (P + "'\"'") * 5_000 + "\n")
+    assert not told(request + "\\" * 300_000 + "'" + P + "\n")

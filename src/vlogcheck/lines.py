@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from vlogcheck._copied import as_printed, strip_ansi, unescape_json, without_border
 from vlogcheck._prefix import CUT_PREFIX, LEVELS, MARK, PREFIX, TAGS, Origin, origin_of
+from vlogcheck._requests import REQUEST_MESSAGE, prefix_outside_quotes
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.wrappers import Unwrapped, Unwrapper
 
@@ -140,6 +141,8 @@ class Splitter:
                 lines.append(LogLine(number, message, None, *origin, None, None, wrapper_time, container, glued=glued))
         while match is not None:
             following = PREFIX.search(text, match.end())
+            if following is not None and REQUEST_MESSAGE.match(text, match.end()):
+                following = prefix_outside_quotes(text, match.end())
             message = text[match.end() : following.start() if following else len(text)].rstrip()
             tags = match["tags"]
             origin = (self._tags.get(tags) or self._remember(tags)) if tags else said

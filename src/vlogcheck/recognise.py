@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vlogcheck._anchors import fixed_texts
 from vlogcheck._lazy import pattern
+from vlogcheck._requests import REQUEST_MESSAGE
 from vlogcheck._torn import Tears
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.template import Record, Template, all_records
@@ -92,7 +93,7 @@ class Recogniser:
         if self._pending and ((record := self._continue(line)) or self.waits):
             return record
         message = line.message
-        found = self._match(line, message)
+        found = self._match(line, message) if line.source is None or not REQUEST_MESSAGE.match(message) else None
         if found is None and (raised := _RAISED.match(message)):
             found = self._match(line, message[raised.end() :])
         self.torn = self._tears.tell(line, found)
@@ -113,7 +114,7 @@ class Recogniser:
                 continue
             if (texts := template.take(message)) is not None:
                 if template.wraps is not None and depth < _DEEPEST:
-                    inner = texts[template.wraps] or ""
+                    inner = texts.get(template.wraps) or ""
                     raised = _RAISED.match(inner)
                     if (record := self._match(line, inner[raised.end() :] if raised else inner, depth + 1)) is not None:
                         return record
