@@ -15,9 +15,9 @@ ONE_LINE = [t for t in all_templates() if "\n" not in t.text and not t.embedded]
 QUICK = [t for t in ONE_LINE if steps(t.parsed(), t.record.hole)]
 
 
-def by_expression(template: Template, message: str) -> dict[str, str | None] | None:
+def by_expression(template: Template, message: str) -> dict[str, str] | None:
     match = template.lines()[0].fullmatch(message)
-    return None if match is None else {k: v for k, v in match.groupdict().items() if k[0] != "_"}
+    return None if match is None else {k: v for k, v in match.groupdict().items() if k[0] != "_" and v is not None}
 
 
 def agrees(template: Template, message: str) -> bool:
@@ -32,7 +32,7 @@ def agrees(template: Template, message: str) -> bool:
 
 
 def test_most_wordings_of_one_line_have_steps() -> None:
-    assert len(QUICK) > 0.7 * len(ONE_LINE)
+    assert len(QUICK) > 0.8 * len(ONE_LINE)
 
 
 def test_examples_are_found() -> None:
@@ -66,7 +66,7 @@ def test_a_template_gives_the_same_however_often_it_matches() -> None:
         fresh = Template(template.text, versions="", example="")
         fresh.record = template.record
         expected = by_expression(template, template.example)
-        for _ in range(25):
+        for _ in range(60):
             found = fresh.take(template.example)
             assert found is not None
-            assert {k: v for k, v in found.items() if k[0] != "_"} == expected
+            assert {k: v for k, v in found.items() if k[0] != "_" and v is not None} == expected

@@ -20,7 +20,7 @@ from typing import Any
 
 from vlogcheck._holes import HOLES, Hole, Literal, Name, Size, TemplateError, Word, read_gib
 from vlogcheck._record import COMMON, Record, all_records, all_templates
-from vlogcheck._steps import Step, has_literals, steps, take
+from vlogcheck._steps import has_literals, steps, take
 from vlogcheck._wording import Piece, expressions, is_open, parse
 from vlogcheck.units import GIB
 
@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 _HEAD = re.compile(r"[{}\n]|\[\[|\]\]")
-_QUICK = 20
+_QUICK = 50
 """Messages matched step by step before the expression is compiled, which takes about as long."""
 
 
@@ -74,7 +74,7 @@ class Template:
         self._head: str | None = None
         self._lines: tuple[re.Pattern[str], ...] | None = None
         self._readers: dict[str, Callable[[str], Any]] | None = None
-        self._steps: list[Step] | None = None
+        self._steps: list[Any] | None = None
         self._quick = _QUICK
 
     def __repr__(self) -> str:
