@@ -10,7 +10,7 @@ __all__ = ["ANSI", "as_printed", "strip_ansi", "unescape_json", "without_border"
 
 # Escape sequences of colours that were made visible, or lost their escape character in copying.
 _VISIBLE = pattern(
-    r"(?:\^\[|ESC|\u241b|(?<!\\)\\(?:x1[bB]|u001[bB]|033|e)|\x1b)\[(?:\d{1,3}(?:;\d{1,3}){0,6})?m"
+    r"(?:\^\[|ESC|\u241b|(?<!\\)\\(?:x1[bB]|u001[bB]|033|e)|#033|\x1b)\[(?:\d{1,3}(?:;\d{1,3}){0,6})?m"
     r"|\[\d{1,3}(?:;\d{1,3}){0,6}m"  # not `[m`, which a file's name may follow
 )
 _FRAMES = ("\u2502", "\u2503", "\u2551", "|")

@@ -11,6 +11,8 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from vlogcheck._lazy import pattern
+from vlogcheck._prefix import LEVELS
+from vlogcheck._quoted import unquoted, without_level
 from vlogcheck.records import (
     FreeMemoryTooLow,
     KVCacheCapacity,
@@ -25,8 +27,9 @@ from vlogcheck.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from vlogcheck._wording import Piece
     from vlogcheck.lines import LogLine
     from vlogcheck.template import Record
 
@@ -45,6 +48,8 @@ _OPENING = pattern(
     r"|GPU KV cache size:|Maximum concurrency for\b)"
 )
 """How these messages begin."""
+_DOTS = pattern(r"(?:`?\.`?| ?(?:\.{3}|\u2026)\)?)$")
+"""What stands in a document for the end of a message, and the full stop of the sentence it is quoted in."""
 _MOST_LINES = 12
 _SHORTEST = 4
 """Characters behind the last figure that must be there: a figure may not have been cut."""
@@ -138,20 +143,31 @@ class Mender:
         if broken.whole is not None:
             return [broken.whole, *broken.lines[broken.taken :]]
         first = broken.lines[0]
-        for end in self._ends():  # what was cut off may hold no figure
-            for size in range(len(end) - 1, _SHORTEST - 1, -1):
-                if first.message.endswith(end[:size]):
-                    record = self._recognise(first._replace(message=first.message + end[size:]))
-                    if isinstance(record, _LONG):
-                        return [record, *broken.lines[1:]]
-                    break
+        pieces = [line.message.strip(_MARKS) for line in broken.lines]
+        for count in range(min(len(pieces), _MOST_CUTS), 0, -1):
+            record = self._completed(first, _DOTS.sub("", " ".join(pieces[:count])))
+            if isinstance(record, NoKVCacheMemory) and broken.alone is None and first.source is None:
+                record = None  # without figures, no error's class and no prefix: prose, or a source line of a traceback
+            if record is not None:
+                return [record, *broken.lines[count:]]
         return [broken.alone or first, *broken.lines[1:]]
+
+    def _completed(self, first: LogLine, text: str) -> Record | None:
+        """Return the record of a message whose end was cut off behind its last figure."""
+        for end in self._ends():
+            for size in range(len(end) - 1, _SHORTEST - 1, -1):
+                if text.endswith(end[:size]):
+                    record = self._recognise(first._replace(message=text + end[size:]))
+                    if isinstance(record, _LONG):
+                        return record
+                    break
+        return None
 
     @staticmethod
     def _ends() -> list[str]:
-        """Return how the messages end behind their last figure."""
-        ends = (template.parsed()[-1] for kind in _LONG for template in kind.templates)
-        return [end.text for end in ends if end.kind == "literal" and len(end.text) > _SHORTEST]
+        """Return the fixed words behind the last figure that the messages always have."""
+        ends = (_last_words(template.parsed()) for kind in _LONG for template in kind.templates)
+        return [end for end in ends if len(end) > _SHORTEST]
 
     @staticmethod
     def _opens(line: LogLine) -> bool:
@@ -161,10 +177,12 @@ class Mender:
         """Return the record of a message between marks, or with some of its words in bold type."""
         if "**" in line.message and (record := self._recognise(line._replace(message=line.message.replace("**", "")))):
             return record
-        if line.source is not None or line.message[:1] not in _MARKS:
-            return None
-        message = line.message.strip(_MARKS)
-        return self._recognise(line._replace(message=message)) if message else None
+        message = unquoted(line)
+        if line.source is None and message[:1] in _MARKS:
+            message = message.strip(_MARKS)
+        if line.source is None and message.startswith(LEVELS):
+            message = without_level(message)
+        return self._recognise(line._replace(message=message)) if message and message != line.message else None
 
     def _joined(self, lines: list[LogLine]) -> Record | None:
         pieces = [line.message.strip(_MARKS) for line in lines]
@@ -186,6 +204,19 @@ def _may_go_on(record: Record | None, message: str) -> bool:
     if isinstance(record, OutOfMemory):
         return record.total_gib is None and "Tried to allocate" in message
     return record is None or isinstance(record, Raised)
+
+
+def _last_words(pieces: Sequence[Piece]) -> str:
+    """Return the last literal of a template that is in no optional part."""
+    depth = 0
+    words = ""
+    for piece in pieces:
+        if piece.kind == "literal" and not depth:
+            words = piece.text
+        elif piece.kind == "hole" and piece.text != "_" and not depth:
+            words = ""
+        depth += (piece.kind == "open") - (piece.kind == "close")
+    return words
 
 
 def _told(record: Record) -> int:

@@ -148,13 +148,19 @@ class Splitter:
             origin = (self._tags.get(tags) or self._remember(tags)) if tags else said
             said = Origin()
             source = f"{match['file'] or match['file0']}:{match['lineno'] or match['lineno0']}"
+            behind: list[str] = []
+            if " INFO: " in message and (match.start() or following is not None):
+                from vlogcheck._quoted import server_lines
+
+                message, *behind = server_lines(message)
             lines.append(
                 LogLine(
                     number, message, match["level"], *origin, match["time"], source, wrapper_time, container,
                     cut and following is None, following is not None and text[following.start() - 1] != " ",
-                    following is not None,
+                    following is not None or bool(behind),
                 )
             )  # fmt: skip
+            lines += (LogLine(number, part, None, *origin, None, None, wrapper_time, container) for part in behind)
             match = following
 
     def _remember(self, tags: str) -> Origin:

@@ -120,7 +120,7 @@ class ExternalWeightsTooLarge(Record):
 
 
 _SERVE_ONE = (
-    " max seq len ({max_model_len}), ({needed_gib} GiB KV cache is needed, which is larger than the available KV cache"
+    " max seq len ({max_model_len}), [[(]]{needed_gib} GiB KV cache is needed, which is larger than the available KV cache"
     " memory ({available_gib} GiB)."
 )
 

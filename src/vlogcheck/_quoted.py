@@ -1,0 +1,57 @@
+"""Messages quoted in a document or in source code: what stands before and behind them there is taken off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vlogcheck._lazy import pattern
+
+if TYPE_CHECKING:
+    from vlogcheck.lines import LogLine
+
+__all__ = ["server_lines", "unquoted", "without_level"]
+
+_LEVEL = pattern(
+    r"[A-Z]{4,8}(?::|:? \[?(?:\.{2,3}|\u2026)\]?)"
+    r"(?: \[?(?:\.{2,3}|\u2026)\]?| \[?[\w./\-]{1,120}\.py(?::\d{1,6})?\])? +"
+)
+"""A level and dots, or nothing, for the rest of the prefix that somebody left out."""
+_STRING = pattern(r"\s*[rbf]?[\"'](?=\([A-Za-z_][\w ]{0,60} pid=|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :])")
+_END = pattern(r"(?:\\[nr])*[\"'][\s,;+)\]}]*$")
+"""A string literal of source code begins, ends."""
+_NOTE = pattern(r"(?: {2,}(?:#|//|--|<-)| +\u2190).*$")
+"""A remark behind a message."""
+_NEXT = pattern(
+    r" (?:```| ?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d [\d:]{0,8} ?\[?[\w./]{0,120}(?::\d{0,6})?(?:\.{3}|\u2026)$)"
+)
+"""In a log put into one line: the end of the quotation, or of the next prefix no more than its beginning."""
+_SERVER = pattern(r" (?=INFO: +[A-Z])")
+
+
+def server_lines(message: str) -> list[str]:
+    """Return a message of a log that was put into one line, and the web server's lines behind it, which have no prefix."""
+    return _SERVER.split(message)
+
+
+def unquoted(line: LogLine) -> str:
+    """Return a message without what a document or source code has around it; as it is where nothing is around it."""
+    message = line.message
+    if message[-1:] in "\"',;)]}+" and (end := _END.search(message)) is not None:
+        start = _STRING.match(message) if line.source is None else None
+        if start is not None or line.source is not None or message.startswith("INFO:"):
+            message = message[start.end() if start else 0 : end.start()]
+    if ("  " in message or "\u2190" in message) and message[:1] != "#":
+        message = _NOTE.sub("", message)
+    if (
+        line.source is not None
+        and ("```" in message or message[-1:] in ".\u2026")
+        and (following := _NEXT.search(message))
+    ):
+        message = message[: following.start()]
+    return message.replace("\u00d7", "x") if "\u00d7" in message else message
+
+
+def without_level(message: str) -> str:
+    """Return a message without a level and dots, which are left of its prefix."""
+    found = _LEVEL.match(message)
+    return message[found.end() :] if found is not None else message
