@@ -31,6 +31,14 @@ def test_a_reworded_line_with_one_very_long_word(wording: str) -> None:
     assert told("".join(f"{P}{line}\n" for line in lines)) == lines
 
 
+@pytest.mark.parametrize("opening", ["GPU KV cache size: 1", "Free memory on device", "CUDA out of memory."])
+@pytest.mark.parametrize("piece", ["", "GiB memory\n", "Try increasing\n"])
+def test_messages_that_begin_and_never_go_on(opening: str, piece: str) -> None:
+    log = "".join(f"(Worker pid={number}) {P}{opening}\n{piece}" for number in range(1, 4001))
+    records = list(vlogcheck.parse(log.encode()))
+    assert len(records) in (0, 4000)
+
+
 # What users write
 
 PASTED = sorted((ROOT / "fixtures/logs").glob("0.*/*.log"))[::6]

@@ -83,6 +83,14 @@ def test_time_out(tmp_path: Path) -> None:
     assert gone(result.pid)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
+def test_a_server_that_closes_its_output_and_lives_on_is_stopped_in_time() -> None:
+    result = run(["sh", "-c", "exec >&- 2>&-; exec sleep 60"], Inquiry(Expectation()), timeout=0.3)
+    assert (result.exit_status, result.report.verdict) == (3, "inconclusive")
+    assert "no verdict after 0.3 s" in str(result.report.inconclusive)
+    assert gone(result.pid)
+
+
 def test_a_flood_of_output_is_passed_through(log: Path) -> None:
     result, output = start(log, "--then", "flood", concurrency=16, grace=2.0)
     assert result.exit_status == 1

@@ -10,6 +10,7 @@ from itertools import cycle, product
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from vlogcheck._cut_ends import missing_ends
 from vlogcheck._lazy import pattern
 from vlogcheck._prefix import LEVELS
 from vlogcheck._quoted import unquoted, without_level
@@ -27,9 +28,8 @@ from vlogcheck.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from vlogcheck._wording import Piece
     from vlogcheck.lines import LogLine
     from vlogcheck.template import Record
 
@@ -51,8 +51,6 @@ _OPENING = pattern(
 _DOTS = pattern(r"(?:`?\.`?| ?(?:\.{3}|\u2026)\)?)$")
 """What stands in a document for the end of a message, and the full stop of the sentence it is quoted in."""
 _MOST_LINES = 12
-_SHORTEST = 4
-"""Characters behind the last figure that must be there: a figure may not have been cut."""
 _MORE = 4
 """Lines behind a message that is whole in which more of it is looked for."""
 _MOST_CUTS = 5
@@ -154,20 +152,11 @@ class Mender:
 
     def _completed(self, first: LogLine, text: str) -> Record | None:
         """Return the record of a message whose end was cut off behind its last figure."""
-        for end in self._ends():
-            for size in range(len(end) - 1, _SHORTEST - 1, -1):
-                if text.endswith(end[:size]):
-                    record = self._recognise(first._replace(message=text + end[size:]))
-                    if isinstance(record, _LONG):
-                        return record
-                    break
+        for missing in missing_ends(text, _LONG):
+            record = self._recognise(first._replace(message=text + missing))
+            if isinstance(record, _LONG):
+                return record
         return None
-
-    @staticmethod
-    def _ends() -> list[str]:
-        """Return the fixed words behind the last figure that the messages always have."""
-        ends = (_last_words(template.parsed()) for kind in _LONG for template in kind.templates)
-        return [end for end in ends if len(end) > _SHORTEST]
 
     @staticmethod
     def _opens(line: LogLine) -> bool:
@@ -204,19 +193,6 @@ def _may_go_on(record: Record | None, message: str) -> bool:
     if isinstance(record, OutOfMemory):
         return record.total_gib is None and "Tried to allocate" in message
     return record is None or isinstance(record, Raised)
-
-
-def _last_words(pieces: Sequence[Piece]) -> str:
-    """Return the last literal of a template that is in no optional part."""
-    depth = 0
-    words = ""
-    for piece in pieces:
-        if piece.kind == "literal" and not depth:
-            words = piece.text
-        elif piece.kind == "hole" and piece.text != "_" and not depth:
-            words = ""
-        depth += (piece.kind == "open") - (piece.kind == "close")
-    return words
 
 
 def _told(record: Record) -> int:

@@ -106,6 +106,10 @@ class Watcher:
             self.report = self._judge(stopped)
         return self.report
 
+    def time_out(self, seconds: float) -> Report:
+        """Return the verdict where none came in that time: which phase the start-up is in."""
+        return self.close(f"no verdict after {seconds:g} s: the start-up is still {self.phase}")
+
     @property
     def elapsed(self) -> float:
         """Seconds since watching began."""

@@ -38,7 +38,7 @@ def watch(
         if (report := _step(watcher, data, on_event, on_bytes)) is not None:
             return report
         if timeout is not None and watcher.elapsed >= timeout:
-            return watcher.close(_hung(watcher, timeout))
+            return watcher.time_out(timeout)
     return watcher.close()
 
 
@@ -64,7 +64,7 @@ async def awatch(
     try:
         return await asyncio.wait_for(run(), timeout)
     except (asyncio.TimeoutError, TimeoutError):
-        return watcher.close(_hung(watcher, timeout or 0))
+        return watcher.time_out(timeout or 0)
 
 
 def _step(
@@ -82,7 +82,3 @@ def _step(
         for event in events:
             on_event(event)
     return watcher.report
-
-
-def _hung(watcher: Watcher, timeout: float) -> str:
-    return f"no verdict after {timeout:g} s: the start-up is still {watcher.phase}"

@@ -162,8 +162,11 @@ def _watch(
         if watcher.report is not None:
             return watcher.report
         if timeout is not None and watcher.elapsed >= timeout:
-            return watcher.close(f"no verdict after {timeout:g} s: the start-up is still {watcher.phase}")
-    status = process.wait()
+            return watcher.time_out(timeout)
+    try:  # it may have closed its output and live on
+        status = process.wait(None if timeout is None else max(timeout - watcher.elapsed, 0))
+    except subprocess.TimeoutExpired:
+        return watcher.time_out(timeout or 0)
     report = watcher.close()
     if report.verdict == "pass" and watcher.until == "decided":
         return report

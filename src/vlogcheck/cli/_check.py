@@ -86,12 +86,15 @@ def _refuse_live_options(live: dict[str, Any]) -> None:
 
 def _follow(logs: tuple[str, ...], arguments: dict[str, Any], output: str, verbose: bool, live: dict[str, Any]) -> int:
     """Watch one log; return the exit status."""
+    from vlogcheck.files import LogFileError
     from vlogcheck.live import watch
     from vlogcheck.report import reporter
 
     render = reporter(output)  # loaded now: the verdict is to come at once
     if len(logs) != 1:
         raise click.UsageError("--follow watches one LOG")
+    if logs[0] == "-" and sys.stdin is None:
+        raise LogFileError("-: standard input is closed")
     source: Any = os.fdopen(0, "rb", buffering=0, closefd=False) if logs[0] == "-" else logs[0]
     expect, model = arguments.pop("expect"), arguments.pop("model")
     report = watch(
