@@ -2,8 +2,8 @@
 
 `typing.NamedTuple` compiles each annotation of each class and `collections.namedtuple` the constructor of each: for fifty
 classes, a tenth of the run of a small log. Here annotations stay text until somebody asks for types, and a constructor is
-compiled when the first tuple is made: most classes of a run make none. To type checkers they are `typing.NamedTuple`; whoever uses them
-finds the same attributes and methods.
+compiled when the first tuple is made: most classes of a run make none. To type checkers they are `typing.NamedTuple`; whoever
+uses them finds the same attributes and methods.
 """
 
 from __future__ import annotations
