@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlogcheck.wrappers import Unwrapped, Unwrapper, is_hard_wrapped, rejoin
+from vlogcheck.wrappers import VLLM_START, Unwrapped, Unwrapper, is_hard_wrapped, rejoin
 
 from . import _wrap
-from .conftest import SHARED
+from .conftest import ROOT, SHARED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,6 +96,27 @@ def test_wrappers_in_wrappers_come_off(outer: _wrap.Writer, inner: _wrap.Writer)
     assert [line.text for line in unwrapped] == PLAIN
     for name in (_wrap.SOURCES[outer], _wrap.SOURCES[inner]):
         assert all((name or "") in (line.source or "") for line in unwrapped)
+
+
+@pytest.mark.parametrize("inner", _wrap.WRITERS, ids=lambda writer: writer.__name__)
+@pytest.mark.parametrize("keys", [("message", "levelname"), ("msg", "level")])
+def test_a_shipper_that_adds_a_level_may_wrap_wrapped_lines(inner: _wrap.Writer, keys: tuple[str, str]) -> None:
+    message, level = keys
+    if inner in (_wrap.journal_json_pretty, _wrap.notebook):
+        pytest.skip("one line of the server is several of the file")
+    plain = [line for line in PLAIN if line]
+    first = next(number for number, line in enumerate(plain) if VLLM_START.match(line))
+    lines = [json.dumps({message: line, level: "info", "time": "2026-11-29T16:00:00Z"}) for line in inner(plain)]
+    assert [line.text for line in unwrap_all(lines)][first:] == plain[first:]
+
+
+@pytest.mark.parametrize("head", ["[node-7] ", "node-7 | vllm | "])
+def test_a_head_that_nobody_has_described_may_stand_before_json(head: str) -> None:
+    log = (ROOT / "fixtures" / "logs" / "0.32.0" / "tp2.log").read_text("utf-8").splitlines()
+    for writer in (_wrap.docker_json_file, _wrap.fluentbit, _wrap.gcp):
+        lines = [head + line for line in writer(log)]
+        found = [line.text for line in unwrap_all(lines)]
+        assert sum(want != have for want, have in zip(log, found, strict=True)) <= 2  # until it is learned
 
 
 @pytest.mark.skipif(not PLAIN_LOGS, reason=f"no logs in {SHARED}")

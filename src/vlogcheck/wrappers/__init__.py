@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vlogcheck._lazy import pattern
 from vlogcheck._tuples import NamedTuple
 
 from . import _formats, _json, _named, _times
@@ -27,6 +28,8 @@ __all__ = ["VLLM_START", "WIDEST", "Unwrapped", "Unwrapper", "is_hard_wrapped", 
 _MAX_LAYERS = 8
 _LONGEST_NAME = 256
 _MOST_OPEN = 4096
+
+_PREFIX_INSIDE = pattern(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:\d{4}-)?\d\d-\d\d \d\d:")
 
 _families: dict[str, list[Family]] = {}
 for _module in (_json, _times, _named, _formats):
@@ -73,6 +76,7 @@ class Unwrapper:
         self._state = State()
         self._heads = Heads()
         self._open: set[tuple[str | None, str | None]] = set()
+        self._wrapped_messages = False
 
     def unwrap(self, line: str) -> Unwrapped:
         """Take the wrappers off one line (without its newline). Never raises."""
@@ -85,7 +89,7 @@ class Unwrapper:
         return self._peel(line)
 
     def _peel(self, line: str) -> Unwrapped:
-        text, time, stream = line, None, None
+        text, time, stream, fields = line, None, None, None
         sources: list[str] = []
         layer: Layer | None
         for _ in range(_MAX_LAYERS):
@@ -94,11 +98,11 @@ class Unwrapper:
             layer = self._layer(text)
             if layer is None:
                 break
-            text, time, stream = layer.text, time or layer.time, stream or layer.stream
+            text, time, stream, fields = layer.text, time or layer.time, stream or layer.stream, layer.fields
             if layer.source and (source := layer.source[:_LONGEST_NAME]) not in sources:
                 sources.append(source)
-            if layer.fields is not None:
-                return Unwrapped(text, time, " ".join(sources) or None, False, layer.fields, stream)
+            if fields is not None and not self._is_wrapped_message(text):
+                break
             if layer.partial or self._open:
                 key = (" ".join(sources) or None, stream)
                 if layer.partial:
@@ -109,8 +113,22 @@ class Unwrapper:
                 if key in self._open:  # the end of a line whose beginning is not here: nothing to recognise
                     self._open.discard(key)
                     break
-        text = without_ray_count(text)
-        return Unwrapped(text, time, " ".join(sources) or None, False, None, stream)
+        if fields is None:
+            text = without_ray_count(text)
+        return Unwrapped(text, time, " ".join(sources) or None, False, fields, stream)
+
+    def _is_wrapped_message(self, text: str) -> bool:
+        """Whether the messages of JSON records are lines in a wrapper: one that holds a prefix, vLLM's or another's, shows it."""
+        if not self._wrapped_messages and _PREFIX_INSIDE.search(text):
+            for _ in range(_MAX_LAYERS):
+                layer = self._layer(text)
+                if layer is None:
+                    break
+                text = layer.text
+                if VLLM_START.match(text) or (layer.fields is not None and "time" in layer.fields):
+                    self._wrapped_messages = True
+                    break
+        return self._wrapped_messages
 
     def _layer(self, text: str) -> Layer | None:
         colour = LEADING_ESC.match(text)

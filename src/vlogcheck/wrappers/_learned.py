@@ -40,6 +40,8 @@ class Heads:
         if not found or not 0 < found.start() <= _MAX_HEAD:
             return None
         head = text[: found.start()]
+        if (start := head.find('{"')) > 0:  # a JSON record stands behind the head, the prefix is in its message
+            head = head[:start]
         if _NOT_A_HEAD.search(head) or not head.strip() or len(self._seen) > 1000:
             return None
         shape = _DIGITS.sub("0", head)
@@ -48,7 +50,7 @@ class Heads:
             return None
         if len(self._known) < _MAX_HEADS:
             self._known[shape] = re.compile(r"\d+".join(re.escape(part) for part in _DIGITS.split(head)))
-        return Layer(text[found.start() :], source=self._source(shape, head))
+        return Layer(text[len(head) :], source=self._source(shape, head))
 
     def _source(self, shape: str, head: str) -> str | None:
         # A logging prefix is missing on everything vLLM's logger did not write (server ready, tracebacks): with a
