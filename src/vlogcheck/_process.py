@@ -11,7 +11,7 @@ __all__ = ["process"]
 def process() -> None:
     """Run the command and end the process."""
     # Walking what lives as long as the process, imports to begin with, was a tenth of the run of a small log.
-    gc.set_threshold(50_000)
+    gc.set_threshold(200_000)
     from vlogcheck.cli import status_of
 
     status = status_of()

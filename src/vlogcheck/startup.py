@@ -201,6 +201,8 @@ class Startup(Printed):
     @property
     def refusal(self) -> Record | None:
         """The first message with which vLLM refused to start, or None."""
+        if not any(kind.__name__ in self.counts for kind in REFUSALS):
+            return None  # asked for by nearly every check
         return next((r for r in self.records if isinstance(r, REFUSALS)), None)
 
     @property
