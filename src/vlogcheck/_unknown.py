@@ -32,6 +32,7 @@ _STATEMENTS = frozenset(
      "with", "for", "except")
 )  # fmt: skip
 _CODE = ("self.", "cls.", "logger.", "torch.", 'File "', "@", "|", "\u2501", "\u2578", "\u257a")
+_TOOLS = ("python", "vllm", "docker", "podman", "torchrun", "srun")
 _COMMENT = pattern(r"\S {2,}# .*$")
 
 
@@ -49,8 +50,9 @@ def looks_like_memory(message: str) -> bool:
 def is_message(text: str) -> bool:
     """Whether a line could be somebody's message: no source line of a traceback, row of a table or command line."""
     body = text.lstrip()
+    command = "--" in body and any(tool in word for word in body.split(" ", 2)[:2] for tool in _TOOLS)
     odd = (
-        "--" in body or " = " in body or body.endswith("(") or body.startswith(_CODE) or '"' in body[:3] or "'" in body[:3]
+        command or " = " in body or body.endswith("(") or body.startswith(_CODE) or '"' in body[:3] or "'" in body[:3]
         or body.partition(" ")[0] in _STATEMENTS
     )  # fmt: skip
     return not odd or _NO_MESSAGE.match(text) is None  # for prose the expression need not even be compiled
