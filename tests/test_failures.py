@@ -258,3 +258,13 @@ def test_a_tiny_model_fills_no_host() -> None:
     assert "nearly always" not in small.message
     assert "GB is the floor" not in small.remedy
     assert "0.02 GiB" in small.remedy
+
+
+def test_placeholder_is_no_error() -> None:
+    lines = (
+        BANNER,
+        "(VllmWorker rank=1 pid=7) ERROR 03-01 10:00:13 [multiproc_executor.py:380] WorkerProc hit an exception: %s",
+    )
+    (finding,) = (f for f in check(log(*lines)).findings if f.code == "VL916")
+    assert "%s" not in finding.message + str(finding.observed)
+    assert "does not hold" in finding.message

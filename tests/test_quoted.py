@@ -122,3 +122,10 @@ def test_colours_as_a_system_log_writes_them() -> None:
     )
     assert isinstance(record, WeightsLoaded)
     assert record.process == "VllmWorkerProcess"
+
+
+def test_value_of_indented_json() -> None:
+    (record,) = read(
+        r'    "logs": "INFO:     Started server process [3]\nINFO:     Application startup complete.\nINFO: x"'
+    )
+    assert isinstance(record, Ready)

@@ -70,7 +70,7 @@ class Splitter:
                 return []
             unwrapped = joined
         text = unwrapped.text
-        if text[:1] in _JSON and "\\n" in text and unwrapped.fields is None:
+        if "\\n" in text and text.lstrip()[:1] in _JSON and unwrapped.fields is None:
             text = unescape_json(text)
         lines: list[LogLine] = []
         for part in text.split("\n") if "\n" in text else (text,):

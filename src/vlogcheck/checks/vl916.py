@@ -41,6 +41,8 @@ def failed_for_another_reason(outcome: Outcome, startup: Startup) -> Iterator[Fi
         error = f"{record.error}{record.ending}: {record.text}"
     elif isinstance(record, WorkerFailed):
         error = record.error or ""
+        if error == "%s":  # 0.8 logs the placeholder instead of the error
+            error = ""
     script = failure.after_ready and startup.offline and isinstance(record, Raised) and record.level is None
     what = "the start-up failed"
     if failure.after_ready:
