@@ -49,7 +49,7 @@ else:
             """Make the first one of a class, and the constructor of all others."""
             owner = next(kind for kind in cls.__mro__ if "_fields" in vars(kind))
             names = ", ".join(owner._fields)
-            make = eval(f"lambda cls, {names}: new(cls, ({names}{',' if names else ''}))", {"new": tuple.__new__})
+            make = eval(f"lambda cls, {names}: _new(cls, ({names}{',' if names else ''}))", {"_new": tuple.__new__})
             make.__name__ = "__new__"
             make.__qualname__ = f"{owner.__qualname__}.__new__"
             make.__defaults__ = tuple(owner._field_defaults.values())
