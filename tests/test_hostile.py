@@ -164,6 +164,7 @@ def test_a_version_of_too_many_digits() -> None:
 SIZE = 200_000
 COSTLY = {
     "blanks behind a JSON string": '""' + " " * SIZE + "x KV cache",
+    "ends of lines in source code": "INFO: " + "\\n" * (SIZE // 2) + 'KV cache"',
     "blanks behind a JSON pair": '"log": "KV cache"' + " " * SIZE + "x",
     "colours in front of no prefix": "x,KV cache " + "\x1b[0m" * (SIZE // 4),
     "colours in front of Ray's count": "KV cache across " + "\x1b[0m" * (SIZE // 4) + "[repeated 3x across cluster]",
