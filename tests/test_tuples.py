@@ -46,6 +46,14 @@ class Narrow(Ours):
         return super().__new__(cls, first, "narrow")
 
 
+class Names(NamedTuple):
+    """Fields with the names of what a constructor uses."""
+
+    new: int
+    cls: int
+    fields: int = 0
+
+
 class Empty(NamedTuple):
     """Nothing."""
 
@@ -123,6 +131,19 @@ def test_the_same_refusals() -> None:
             kind(1).other = 2
     with pytest.raises(TypeError):
         type(NamedTuple)("Odd", (), {"__annotations__": {"a": "int", "b": "int"}, "a": 1})
+
+
+def test_the_hundredth_is_as_the_first() -> None:
+    for number in range(100):
+        assert Names(number, cls=2) == (number, 2, 0)
+        assert Names(cls=number, new=1, fields=3) == (1, number, 3)
+        assert Narrow(number) == (number, "narrow", ())
+        assert type(Narrow(number)) is Narrow
+        assert Empty() == ()
+        with pytest.raises(TypeError):
+            Names(1)  # type: ignore[call-arg]
+        with pytest.raises(TypeError):
+            Names(1, 2, new=3)  # type: ignore[misc]
 
 
 def test_methods_and_subclasses() -> None:

@@ -2,8 +2,8 @@
 
 `typing.NamedTuple` compiles each annotation of each class and `collections.namedtuple` the constructor of each: for fifty
 classes, a tenth of the run of a small log. Here annotations stay text until somebody asks for types, and a constructor is
-compiled when the first tuple is made: most classes of a run make none. To type checkers they are `typing.NamedTuple`; whoever
-uses them finds the same attributes and methods.
+compiled when several tuples have been made: most classes of a run make a few or none. To type checkers they are
+`typing.NamedTuple`; whoever uses them finds the same attributes and methods.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ else:
     _MANY = namedtuple("_MANY", [f"at_{index}" for index in range(24)])
     _GETTERS = [vars(_MANY)[field] for field in _MANY._fields]
     """What reads the n-th item, as fast as an attribute."""
+
+    _BY_HAND = 6
+    """Tuples of a class that are made before it pays to compile a constructor."""
+    _MADE: dict[type, int] = {}
 
     class _Maker(type):
         """Makes a named tuple of a class body: its annotations are the fields, what it assigns to them their defaults."""
@@ -45,14 +49,24 @@ else:
         _fields = ()
         _field_defaults = MappingProxyType({})
 
-        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            """Make the first one of a class, and the constructor of all others."""
+        def __new__(cls, /, *args: Any, **kwargs: Any) -> Any:
+            """Make the first tuples of a class by hand, then the constructor of all others."""
             owner = next(kind for kind in cls.__mro__ if "_fields" in vars(kind))
-            names = ", ".join(owner._fields)
-            make = eval(f"lambda cls, {names}: _new(cls, ({names}{',' if names else ''}))", {"_new": tuple.__new__})
+            fields, defaults = owner._fields, owner._field_defaults
+            _MADE[owner] = made = _MADE.get(owner, 0) + 1
+            left = fields[len(args) :]
+            if (
+                made <= _BY_HAND
+                and len(args) <= len(fields)
+                and all(field in kwargs or field in defaults for field in left)
+                and all(field in left for field in kwargs)
+            ):
+                return tuple.__new__(cls, (*args, *(kwargs[f] if f in kwargs else defaults[f] for f in left)))
+            names = "".join(f"{field}, " for field in fields)
+            make = eval(f"lambda _cls, {names}: _new(_cls, ({names}))", {"_new": tuple.__new__})
             make.__name__ = "__new__"
             make.__qualname__ = f"{owner.__qualname__}.__new__"
-            make.__defaults__ = tuple(owner._field_defaults.values())
+            make.__defaults__ = tuple(defaults.values())
             owner.__new__ = staticmethod(make)
             return make(cls, *args, **kwargs)
 
