@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vlogcheck import parse_lines
 from vlogcheck.wrappers import VLLM_START, Unwrapped, Unwrapper, is_hard_wrapped, rejoin
 
 from . import _wrap
@@ -108,6 +109,15 @@ def test_a_shipper_that_adds_a_level_may_wrap_wrapped_lines(inner: _wrap.Writer,
     first = next(number for number, line in enumerate(plain) if VLLM_START.match(line))
     lines = [json.dumps({message: line, level: "info", "time": "2026-11-29T16:00:00Z"}) for line in inner(plain)]
     assert [line.text for line in unwrap_all(lines)][first:] == plain[first:]
+
+
+def test_a_message_behind_a_progress_bar_is_the_servers_own_output_in_a_record_with_a_level_too() -> None:
+    bar = "Rendering prompts:   0%|          | 0/2 [00:00<?, ?it/s](EngineCore pid=9) "
+    line = bar + "INFO 02-20 00:01:02 [gpu_worker.py:298] Available KV cache memory: 4.37 GiB"
+    shipped = json.dumps({"level": "info", "time": "2026-11-29T16:00:00Z", "msg": line})
+    assert [record.to_dict()["record"] for record in parse_lines([shipped])] == ["KVCacheMemory"]
+    (found,) = unwrap_all([json.dumps({"level": "info", "msg": "asked for INFO 02-20 00:01:02 [a.py:1] hello"})])
+    assert found.fields == {"level": "INFO"}
 
 
 @pytest.mark.parametrize("head", ["[node-7] ", "node-7 | vllm | "])

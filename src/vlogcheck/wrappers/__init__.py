@@ -31,6 +31,8 @@ _MOST_OPEN = 4096
 
 _PREFIX_INSIDE = pattern(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:\d{4}-)?\d\d-\d\d \d\d:")
 
+_PROGRESS = pattern(r"\d%\||\d(?:it/s|s/it)")
+
 _families: dict[str, list[Family]] = {}
 for _module in (_json, _times, _named, _formats):
     for _characters, _family in _module.FAMILIES:
@@ -102,6 +104,9 @@ class Unwrapper:
             if layer.source and (source := layer.source[:_LONGEST_NAME]) not in sources:
                 sources.append(source)
             if fields is not None and not self._is_wrapped_message(text):
+                inside = _PREFIX_INSIDE.search(text)
+                if inside is not None and _PROGRESS.search(text[: inside.start()]):
+                    fields = None  # the server's own output, a message behind a progress bar
                 break
             if layer.partial or self._open:
                 key = (" ".join(sources) or None, stream)
