@@ -130,7 +130,7 @@ from vlogcheck.records.loading import (
     WeightFormat,
 )
 from vlogcheck.records.media import MediaTooLarge
-from vlogcheck.records.memory import KVCacheMemory, MemoryProfile, MemoryUse
+from vlogcheck.records.memory import KVCacheMemory, KVCacheMemoryBytes, MemoryProfile, MemoryUse
 from vlogcheck.records.mentions import ContextParallelSetting, EncoderTokens, KVSpaceSet, SharedBuffer
 from vlogcheck.records.modes import AsyncScheduling, EagerMode, EngineFallback, ModelRunner
 from vlogcheck.records.offload import (
@@ -331,6 +331,7 @@ __all__ = [
     "KVCacheFormat",
     "KVCacheLayout",
     "KVCacheMemory",
+    "KVCacheMemoryBytes",
     "KVCachePinned",
     "KVCacheRequestTooLarge",
     "KVCacheShape",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from vlogcheck.template import Record, Template
 from vlogcheck.units import GiB
 
-__all__ = ["KVCacheMemory", "MemoryProfile", "MemoryUse"]
+__all__ = ["KVCacheMemory", "KVCacheMemoryBytes", "MemoryProfile", "MemoryUse"]
 
 
 class KVCacheMemory(Record):
@@ -16,7 +18,7 @@ class KVCacheMemory(Record):
     total_gib: GiB | None = None
     """Device memory in total, where the line names it (Ascend)."""
 
-    templates = (
+    templates: ClassVar[tuple[Template, ...]] = (
         Template(
             "Available KV cache memory: {gib} GiB",
             versions=">=0.9.1",
@@ -34,6 +36,18 @@ class KVCacheMemory(Record):
             source="vllm-omni",
             example="Available KV cache memory: 21.4 GiB (process-scoped)",
         ),
+    )
+
+
+class KVCacheMemoryBytes(KVCacheMemory):
+    """The same under another name: a line that prints bytes and the device's total (vllm-ascend, worker_v1.py)."""
+
+    gib: GiB
+    """Memory left; negative when the weights alone exceed the budget."""
+    total_gib: GiB | None = None
+    """Device memory in total."""
+
+    templates = (
         Template(
             "Available memory: {gib:bytes}, total memory: {total_gib:bytes}",
             versions=">=0.9,<0.18",
