@@ -33,7 +33,7 @@ CORE = {
     "OutOfMemory": "tried_gib device total_gib free_gib",
     "EngineStats": "engine running waiting kv_cache_usage_percent",
 }
-UNITS = {"gib": "GiB", "bytes": "int", "tokens": "int", "percent": "float", "seconds": "float"}
+UNITS = {"gib": "GiB", "bytes": "int", "tokens": "int", "percent": "float", "seconds": "float", "rank": "int"}
 
 
 @pytest.mark.parametrize("name", CORE)

@@ -49,21 +49,21 @@ class RankAssignment(Record):
     """Rank in the world."""
     world_size: int
     """Ranks in the world; with data parallelism the engines' ranks may be counted in."""
-    dp_rank: Word
+    dp_rank: int
     """Engine index."""
-    pp_rank: Word
+    pp_rank: int
     """Pipeline stage."""
-    tp_rank: Word
+    tp_rank: int
     """Index in the tensor parallel group."""
-    pcp_rank: Word | None = None
+    pcp_rank: int | None = None
     """Index in the prefill context parallel group."""
-    ep_rank: Word | None = None
+    ep_rank: int | None = None
     """Index in the expert parallel group."""
 
     templates = (
         Template(
             "rank {global_rank} in world size {world_size} is assigned as DP rank {dp_rank}, PP rank {pp_rank}"
-            "[[, PCP rank {pcp_rank}]], TP rank {tp_rank}[[, ETP rank {_}]][[, EP rank {ep_rank}]][[, EPLB rank {_}]]",
+            "[[, PCP rank {pcp_rank}]], TP rank {tp_rank}[[, ETP rank {_}]][[, EP rank {ep_rank}]][[, EP rank N/A]][[, EPLB rank {_}]]",
             versions=">=0.8.0",
             example="rank 3 in world size 4 is assigned as DP rank 0, PP rank 0, PCP rank 0, TP rank 3, EP rank N/A,"
             " EPLB rank"
