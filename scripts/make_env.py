@@ -63,6 +63,8 @@ def main(directory: str, requirements: list[str]) -> None:
         pip = [str(python), "-m", "pip"]
     options = ["--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", *options, *requirements], check=True)
+    if "-e" in requirements:  # pip compiles what it copies, not what stays where it is: the first run would pay for it
+        subprocess.run([str(python), "-m", "compileall", "-q", "src"], check=True)
     (root / "ready").touch()
 
 
