@@ -63,11 +63,11 @@ class RankAssignment(Record):
     templates = (
         Template(
             "rank {global_rank} in world size {world_size} is assigned as DP rank {dp_rank}, PP rank {pp_rank}"
-            "[[, PCP rank {pcp_rank}]], TP rank {tp_rank}[[, ETP rank {_}]][[, EP rank {ep_rank}]][[, EP rank N/A]][[, EPLB rank {_}]]",
+            "[[, PCP rank {pcp_rank}]], TP rank {tp_rank}[[, ETP rank {_}]]"
+            "[[, EP rank {ep_rank}]][[, EP rank N/A]][[, EPLB rank {_}]]",
             versions=">=0.8.0",
             example="rank 3 in world size 4 is assigned as DP rank 0, PP rank 0, PCP rank 0, TP rank 3, EP rank N/A,"
-            " EPLB rank"
-            " N/A",
+            " EPLB rank N/A",
         ),
     )
 
