@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from vlogcheck.api import check
 from vlogcheck.records import (
     DeviceBlocks,
     FreeMemoryTooLow,
@@ -129,3 +130,19 @@ def test_value_of_indented_json() -> None:
         r'    "logs": "INFO:     Started server process [3]\nINFO:     Application startup complete.\nINFO: x"'
     )
     assert isinstance(record, Ready)
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ("48:51", ("note", "the ranks differ in KV cache size: the smallest counts")),
+        ("52:10", ("warning", "one process prints 2 values of KV cache size")),
+    ],
+)
+def test_ranks_of_an_unknown_release_print_at_one_moment(second: str, told: tuple[str, str]) -> None:
+    log = (
+        "(EngineCore_DP1 pid=77) INFO 10-29 15:48:51 [kv_cache_utils.py:1087] GPU KV cache size: 222,592 tokens\n"
+        f"(EngineCore_DP1 pid=77) INFO 10-29 15:{second} [kv_cache_utils.py:1087] GPU KV cache size: 237,184 tokens\n"
+    )
+    found = [f for f in check(log.encode()).findings if f.code == "VL006"]
+    assert [(f.severity.value, f.message) for f in found if f.severity] == [told]

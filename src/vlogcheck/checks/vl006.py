@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from vlogcheck._clock import elapsed
 from vlogcheck.budget.releases import parse_release
 from vlogcheck.records import KVCacheCapacity, KVCacheMemory, MaxConcurrency
 from vlogcheck.registry import Finding, Severity, check
@@ -21,6 +22,8 @@ _FIGURES: tuple[tuple[type[Record], str, Callable[[Any], Any], Callable[[Any], s
     ),
     (KVCacheMemory, "available KV cache memory", lambda r: r.gib, lambda v: f"{v} GiB"),
 )
+
+_MOMENT = 2.0  # seconds
 
 
 @check("capacity lines of one process contradict each other", Severity.WARNING)
@@ -41,6 +44,9 @@ def contradictory_capacity(startup: Startup) -> Iterator[Finding]:
                 continue
             # One line per rank, all from the engine's process, until 0.11.0; old releases tag no process at all.
             expected = (per_rank or found[0].process is None) and len(found) <= ranks
+            if startup.version is None and config is None:  # nothing says how many ranks: they print at one moment
+                took = elapsed(found[0].time, found[-1].time)
+                expected = took is not None and took <= _MOMENT
             smallest = min(found, key=value_of)
             yield Finding(
                 f"the ranks differ in {name}: the smallest counts"
