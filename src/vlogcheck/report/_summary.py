@@ -51,8 +51,9 @@ def _kept(report: Report) -> list[str]:
     if expected.concurrency is not None and len(ceilings) == len(contexts):
         least = min(ceilings, key=lambda ceiling: ceiling.lo)
         if least.lo >= expected.concurrency:
+            fits = "request of {} tokens fits" if expected.concurrency == 1 else "requests of {} tokens fit"
             said.append(
-                f"{expected.concurrency:,g} requests of {least.context:,} tokens fit at once, the ceiling is {least.text}"
+                f"{expected.concurrency:,g} {fits.format(f'{least.context:,}')} at once, the ceiling is {least.text}"
             )
     engines = [engine for context in contexts for engine in context.observation.engines]
     tokens = [held.lo for engine in engines if (held := engine.ledger["tokens"].interval) is not None]
