@@ -99,6 +99,8 @@ def utilization_advice(total: int, release: Release, share: Fraction, *, ranks: 
     """
     row = advise(total, release)
     margin, left = reserve(total), total - int(total * share)
+    if total <= margin:
+        return []  # a card that is no larger than what it needs in reserve: no share of it is right
     most = float(Fraction(total - margin, total) * 100 // 1 / 100)
     accepts = SITUATIONS["fixed_load"].why
     out = []

@@ -121,6 +121,8 @@ def _execute(arguments: list[str] | None) -> int:
     except click.exceptions.Abort:
         return 130
     except click.ClickException as error:
+        if len(error.message) > _LONGEST_MESSAGE:  # it repeats what was given
+            error.message = f"{error.message[: _LONGEST_MESSAGE // 2]} … {error.message[-_LONGEST_MESSAGE // 2 :]}"
         with suppress(BrokenPipeError):
             error.show()
         return USAGE_ERROR

@@ -60,7 +60,7 @@ def _release(_: click.Context, __: click.Parameter, value: str | None) -> str | 
     "--available-kv-memory", type=Sizes(), multiple=True,
     help="KV cache memory per rank, such as 60.31GiB or whole bytes; several (with commas) for the stages of a pipeline.",
 )  # fmt: skip
-@click.option("--total-memory", type=Size(memory=True), help="Device memory in total, such as 65520MiB.")
+@click.option("--total-memory", type=Size(card=True), help="Device memory in total, such as 65520MiB.")
 @click.option("--other-memory", type=Size(memory=True), help="Activation peak, non-torch memory and graphs per rank.")
 @click.option("--concurrency", type=Number(), metavar="N", help="Requests that must run at once.")
 @click.option("--context", type=Count(), metavar="TOKENS", help="Tokens per request [default: the longest context].")

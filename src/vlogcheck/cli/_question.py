@@ -28,7 +28,7 @@ _QUESTION = (
         type=Size(),
         help="KV cache bytes per token, such as 64KiB.",
     ),
-    click.option("--total-memory", type=Size(memory=True), help="Device memory in total, such as 65520MiB."),
+    click.option("--total-memory", type=Size(card=True), help="Device memory in total, such as 65520MiB."),
     click.option(
         "--gpu-memory-utilization", type=Number(1), metavar="SHARE", help="Share vLLM was to take, such as 0.9."
     ),

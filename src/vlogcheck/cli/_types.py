@@ -20,9 +20,11 @@ class Size(_ParamType):
     name = "size"
     signed = False
 
-    def __init__(self, *, memory: bool = False) -> None:
-        self.memory = memory
+    def __init__(self, *, memory: bool = False, card: bool = False) -> None:
+        self.memory = memory or card
         """Whether it is memory of a card, so that `80` can only be a forgotten unit."""
+        self.card = card
+        """Whether it is all memory of a card, so that there is some."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from vlogcheck._sizes import parse_size
@@ -36,6 +38,8 @@ class Size(_ParamType):
             self.fail(str(error), param, ctx)
         if self.memory and isinstance(value, str) and value.strip().isdigit() and 0 < size.hi < 1 << 20:
             self.fail(f"{value} is that many bytes: say {value}GiB if you mean it", param, ctx)
+        if self.card and size.hi <= 0:
+            self.fail(f"{value} is no card's memory", param, ctx)
         return size
 
 
