@@ -11,7 +11,9 @@ from vlogcheck.budget.answer import answer
 from vlogcheck.budget.flags import parse_serve_flags
 from vlogcheck.budget.model import load_model_config
 from vlogcheck.cli import status_of
+from vlogcheck.expect import Expectation, ExpectationError
 from vlogcheck.report.budget import render, render_json
+from vlogcheck.units import Interval
 
 from .conftest import ROOT
 
@@ -24,6 +26,12 @@ SERVED = ROOT / "fixtures/logs/0.24.0/llama-load.log"
 def test_a_card_has_memory(words: list[object], size: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of([*map(str, words), "--total-memory", size]) == 2
     assert f"{size} is no card's memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("total", [0, "0GiB", Interval(0, 0)])
+def test_a_card_that_is_expected_has_memory(total: Interval | str | int) -> None:
+    with pytest.raises(ExpectationError, match="no card's memory"):
+        Expectation(total_memory=total)
 
 
 @pytest.mark.parametrize("total", ["0GiB", "1KiB", "100MiB", "600MiB"])

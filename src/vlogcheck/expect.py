@@ -69,6 +69,8 @@ class Expectation(_Stated):
         held = _bytes(weights, "weights")
         per_token = _bytes(kv_bytes_per_token, "kv_bytes_per_token")
         total = _bytes(total_memory, "total_memory")
+        if total is not None and total.hi <= 0:
+            raise ExpectationError(f"total_memory must be above 0: {total_memory!r:.60} is no card's memory")
         for name, value in (("concurrency", concurrency), ("context", context), ("tokens", tokens)):
             if value is None:
                 continue

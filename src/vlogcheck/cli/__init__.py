@@ -121,8 +121,10 @@ def _execute(arguments: list[str] | None) -> int:
     except click.exceptions.Abort:
         return 130
     except click.ClickException as error:
-        if len(error.message) > _LONGEST_MESSAGE:  # it repeats what was given
-            error.message = f"{error.message[: _LONGEST_MESSAGE // 2]} … {error.message[-_LONGEST_MESSAGE // 2 :]}"
+        text = error.format_message()
+        if len(text) > _LONGEST_MESSAGE:  # it repeats what was given
+            text = f"{text[: _LONGEST_MESSAGE // 2]} … {text[-_LONGEST_MESSAGE // 2 :]}"
+            error = click.UsageError(text, getattr(error, "ctx", None))
         with suppress(BrokenPipeError):
             error.show()
         return USAGE_ERROR
