@@ -75,6 +75,14 @@ def test_what_stands_behind_a_logged_request_is_read() -> None:
     assert record.to_dict()["tokens"] == 2
 
 
+@pytest.mark.parametrize("before", ["", "(APIServer pid=7) ", "vllm-1  | ", "0: "])
+@pytest.mark.parametrize("behind", ["", P + "GPU KV cache size: 2,000 tokens"])
+def test_lines_of_the_web_server_in_a_prompt(before: str, behind: str) -> None:
+    request = REQUESTS[0].replace("{}", repr("why INFO: Application startup complete. INFO:     Shutting down"))
+    assert not told(f"{before}{request}{behind}\n")
+    assert not [r for r in vlogcheck.parse(f"{before}{request}{behind}\n".encode()) if r.source is None]
+
+
 def test_quotes_nobody_closes() -> None:
     request = REQUESTS[0].partition("{}")[0]
     assert not told(request + "'' " * 100_000 + P + "\n")

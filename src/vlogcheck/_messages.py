@@ -104,7 +104,8 @@ class Messages:
         if record is None and self._recogniser.waits:
             return
         if self._recogniser.torn:
-            self._report(line)
+            if REQUEST_MESSAGE.match(line.message) is None:
+                self._report(line)
             return
         for part in self._mender.take(line, record):
             self._tell(part)

@@ -149,7 +149,7 @@ class Splitter:
             said = Origin()
             source = f"{match['file'] or match['file0']}:{match['lineno'] or match['lineno0']}"
             behind: list[str] = []
-            if " INFO: " in message and (match.start() or following is not None):
+            if " INFO: " in message and (match.start() or following is not None) and not REQUEST_MESSAGE.match(message):
                 from vlogcheck._quoted import server_lines
 
                 message, *behind = server_lines(message)
