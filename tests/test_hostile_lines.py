@@ -39,6 +39,14 @@ def test_messages_that_begin_and_never_go_on(opening: str, piece: str) -> None:
     assert len(records) in (0, 4000)
 
 
+def test_no_blocks_by_hand() -> None:
+    banner = P + "Initializing a V1 LLM engine (v0.12.0) with config: model='m', max_seq_len=4096,\n"
+    log = f"{banner}{P}Overriding num_gpu_blocks=512 with num_gpu_blocks_override=0\n"
+    report = vlogcheck.check(log.encode(), select="VL314")
+    (finding,) = report.findings
+    assert finding.observed == "0 blocks, 0.00% of it"
+
+
 # What users write
 
 PASTED = sorted((ROOT / "fixtures/logs").glob("0.*/*.log"))[::6]

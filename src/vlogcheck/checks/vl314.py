@@ -47,6 +47,8 @@ def blocks_override(context: Context) -> Iterator[Finding]:
             f"; {blocks - profiled:,} blocks are more than there is room for and will end in out of memory"
             if risk
             else f", {float(1 / ratio):.2f} times the concurrency"
+            if blocks
+            else ""
         ),
         explanation="the capacity lines after this one speak of the blocks set by hand",
         fix={"num_gpu_blocks_override": "none"},
