@@ -10,6 +10,7 @@ import json
 import pytest
 
 import vlogcheck
+from vlogcheck.smi import read_smi
 
 from .conftest import ROOT
 
@@ -45,6 +46,19 @@ def test_no_blocks_by_hand() -> None:
     report = vlogcheck.check(log.encode(), select="VL314")
     (finding,) = report.findings
     assert finding.observed == "0 blocks, 0.00% of it"
+
+
+@pytest.mark.parametrize(
+    "row", ["|  0 a " + " " * 200_000, "|  0 a " + "x  " * 60_000, "| 0 N/A N/A 1 C " + "1 " * 90_000, "| 1 x" * 50_000]
+)
+def test_a_row_of_a_card_tool_without_an_end(row: str) -> None:
+    head = "NVIDIA-SMI 550.54 Driver Version: 550.54 CUDA Version: 12.4\n"
+    card = (
+        "|   0  NVIDIA A10                     On  | 00000000:00:1E.0 Off |                    0 |\n"
+        "|  0%   23C    P8               9W / 150W |     100MiB / 23028MiB |      0%      Default |\n"
+    )
+    (found,) = read_smi(f"{head}{row}\n{card}{row}\n".encode()).cards
+    assert (found.name, found.total.mid) == ("NVIDIA A10", 23028 << 20)
 
 
 # What users write

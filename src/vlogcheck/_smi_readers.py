@@ -25,10 +25,19 @@ _SLICE = pattern(r"\|\s*(\d+)\s+(\d+)\s+\d+\s+\d+\s*\|\s*(\d+)\s*MiB\s*/\s*(\d+)
 _PROCESS = pattern(r"\|\s+(\d+)\s+\S+\s+\S+\s+(\d+)\s+\S+\s+(\S.*?)\s+(\d+)\s*MiB\s*\|")
 
 
+_WIDEST = 400
+"""Columns no row of nvidia-smi comes near: what is wider is none, and not worth the search."""
+
+
+def _table_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that may be rows of a table, with their numbers."""
+    return ((number, line) for number, line in enumerate(text.splitlines(), 1) if len(line) <= _WIDEST)
+
+
 def _nvidia_table(text: str) -> Iterator[Card]:
     index, name = None, None
     slices = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in _table_lines(text):
         if match := _SLICE.search(line):
             slices.append(Card(int(match[1]), None, _mib(match[4]), _mib(match[3]), number, f"instance {match[2]}"))
         elif match := _CARD.search(line):
@@ -40,7 +49,7 @@ def _nvidia_table(text: str) -> Iterator[Card]:
 
 
 def processes_of(text: str) -> Iterator[CardProcess]:
-    for line in text.splitlines():
+    for _, line in _table_lines(text):
         if match := _PROCESS.search(line):
             yield CardProcess(int(match[1]), int(match[2]), match[3], _mib(match[4]))
 
