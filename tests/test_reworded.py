@@ -71,6 +71,35 @@ def test_each_word_of_each_example(record: type) -> None:
             assert silent(template, "frobnicated") == []
 
 
+LEDGER = [
+    "ServerArgs",
+    "EngineConfig",
+    "WeightsLoaded",
+    "WeightsRead",
+    "MemoryProfile",
+    "MemoryUse",
+    "KVCacheMemory",
+    "DeviceBlocks",
+    "KVCacheCapacity",
+    "MaxConcurrency",
+    "GraphCapture",
+    "EngineInit",
+    "Ready",
+    "FreeMemoryTooLow",
+    "KVCacheTooSmall",
+    "NoKVCacheMemory",
+    "EngineStats",
+]
+
+
+@pytest.mark.parametrize("name", LEDGER)
+def test_the_records_of_the_ledger_are_never_silent_however_short(name: str) -> None:
+    for template in TEMPLATES:
+        if template.record.__name__ == name:
+            texts = [text for text, _ in variants(template, "frobnicated")]
+            assert [text for text, noticed in zip(texts, seen(template, texts), strict=True) if not noticed] == []
+
+
 def test_hardly_any_wording_is_so_short_that_nothing_is_left_of_it() -> None:
     words = [is_gone(template, word) for template in TEMPLATES for _, word in variants(template, "x")]
     assert sum(words) < 0.02 * len(words)

@@ -8,7 +8,7 @@ from vlogcheck._anchors import SUSPICIOUS
 from vlogcheck._mended import Mender
 from vlogcheck._requests import REQUEST_MESSAGE
 from vlogcheck._reworded import Reworded
-from vlogcheck._unknown import is_message, looks_like_memory
+from vlogcheck._unknown import HALVES, is_message, looks_like_memory
 from vlogcheck.lines import LogLine, Splitter
 from vlogcheck.recognise import Recogniser
 from vlogcheck.records import EngineConfig, EngineStats, Ready, ServerArgs, ServerVersion
@@ -131,6 +131,6 @@ class Messages:
         """Whether to report a message no template knows: it speaks of memory, or is a known one but for a few words."""
         if REQUEST_MESSAGE.match(message) is not None:
             return False
-        if any(word in message for word in SUSPICIOUS) and looks_like_memory(message):
+        if any(word in message for word in (*SUSPICIOUS, *HALVES)) and looks_like_memory(message):
             return True
         return is_message(message) and self._reworded.nearest(message) is not None

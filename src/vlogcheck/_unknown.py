@@ -6,11 +6,15 @@ import re
 
 from vlogcheck._lazy import pattern
 
-__all__ = ["is_message", "looks_like_memory"]
+__all__ = ["HALVES", "is_message", "looks_like_memory"]
+
+HALVES = ("# ", "max_model_len", "Namespace(", "non-default", "args: ", "cache layers")
+"""What is left of short messages when their other word is changed. In a start-up only: they are no anchors of the scan."""
 
 _MEMORY = pattern(
     r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b(?!/s)|[Oo]ut of memory|\bOOM\b|\bmemory\b"
-    r"|\b(?:loading|weights) took \d",
+    r"|\b(?:loading|weights) took \d|\bcache layers\b"
+    r"|(?-i:# [A-Z]PU\b|'max_model_len'|\bmax_model_len=|\bNamespace\(|\bnon-default\b|^args: )",  # half a known message
     re.IGNORECASE,
 )
 _NO_MESSAGE = pattern(
