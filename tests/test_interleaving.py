@@ -138,3 +138,41 @@ def test_a_count_at_the_end_of_a_torn_line_is_no_count() -> None:
     assert [finding.line for finding in report.findings if finding.code == "VL010"] == [2]
     whole = check((HEAD + torn + "48\n" + SECOND + "\n" + TAIL).encode())
     assert [record.cpu_blocks for record in whole.startups[0].all(DeviceBlocks)] == [2048]
+
+
+PROFILE = (
+    "Memory profiling takes {0} seconds",
+    "the current vLLM instance can use total_gpu_memory (23.50GiB) x gpu_memory_utilization (0.80) = 18.80GiB",
+    "model weights take 7.10GiB; non_torch_memory takes 0.20GiB; PyTorch activation peak memory takes 1.40GiB;"
+    " the rest of the memory reserved for KV Cache is {1}GiB.",
+)
+
+
+@pytest.mark.parametrize(
+    ("order", "line"),
+    [("5:0 5:1 6,5:3 :2 6:4 6:5", 3), ("5:0 5:1 6,5:2 :3 6:4 6:5", 4)],
+)
+def test_a_profile_of_several_lines_goes_on_behind_the_tag_of_another_process(order: str, line: int) -> None:
+    texts = [text.format(seconds, rest) for seconds, rest in ((3.25, "10.10"), (3.5, "10.30")) for text in PROFILE]
+    log = ""
+    for pids, at in (part.split(":") for part in order.split()):
+        tags = "".join(f"(Worker pid={pid}) " for pid in pids.split(",") if pid)
+        log += f"{tags}INFO 07-01 10:00:09 worker.py:241] {texts[int(at)]}\n"
+    found: list[str] = []
+    records: list[MemoryProfile] = []
+    parser = Parser(on_unrecognised=lambda item: found.append(item.message))
+    for record in [*parser.feed(log.encode()), *parser.close()]:
+        assert isinstance(record, MemoryProfile)
+        records.append(record)
+    assert [(r.line, r.pid, float(r.seconds or 0), float(r.kv_cache_gib or 0)) for r in records] == [
+        (1, 5, 3.25, 10.1),
+        (line, 6, 3.5, 10.3),
+    ]
+    assert not found
+
+
+def test_a_profile_that_begins_anew_is_left_when_its_end_does_not_come() -> None:
+    texts = [text.format(3.25, "10.10") for text in PROFILE]
+    log = "".join(f"(Worker pid=5) INFO 07-01 10:00:09 worker.py:241] {texts[at]}\n" for at in (0, 1, 0, 1, 2))
+    report = check((HEAD + log + TAIL).encode())
+    assert [record.line for record in report.startups[0].all(MemoryProfile)] == [4]

@@ -23,7 +23,7 @@ RECOGNISER = Recogniser()
 
 
 def recognise(message: str) -> list[Record]:
-    RECOGNISER._pending.clear()  # one recogniser for all tests: building it anew for every example takes most of the time
+    RECOGNISER.forget()  # one recogniser for all tests: building it anew for every example takes most of the time
     found = [RECOGNISER.recognise(LogLine(n, text)) for n, text in enumerate(message.split("\n"), 1)]
     return [record for record in found if record is not None]
 

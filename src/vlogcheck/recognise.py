@@ -14,6 +14,7 @@ from vlogcheck._lazy import pattern
 from vlogcheck._requests import REQUEST_MESSAGE
 from vlogcheck._torn import Tears
 from vlogcheck._tuples import NamedTuple
+from vlogcheck._unfinished import Unfinished
 from vlogcheck.template import Record, Template, all_records
 
 if TYPE_CHECKING:
@@ -30,21 +31,8 @@ _RAISED = pattern(
 _CALM = ("INFO", "DEBUG")
 _ANCHOR = 12
 """Characters of a template's longest literal that are looked for: more cost more to prepare than they save."""
-_MOST_PENDING = 1024
-"""Processes whose message may be unfinished at the same time."""
 _DEEPEST = 3
 """How many messages that quote another message are opened, one inside the other."""
-
-
-class _Pending:
-    """The lines so far of a message that spreads over several lines."""
-
-    __slots__ = ("candidates", "first", "lines")
-
-    def __init__(self, first: LogLine, candidates: list[Template]) -> None:
-        self.first = first
-        self.candidates = candidates
-        self.lines = [first.message]
 
 
 class Recogniser:
@@ -54,8 +42,7 @@ class Recogniser:
         if templates is None:
             templates = [template for record in all_records().values() for template in record.templates]
         self.templates, self.texts, self._by_anchor, self._find = _prepared(tuple(templates))
-        self._pending: dict[tuple[Any, ...], _Pending] = {}
-        self._dropped: list[LogLine] = []
+        self._pending = Unfinished()
         self._tears = Tears(self.templates, self.candidates)
         self.waits = False
         """Whether the last line that was asked about is part of an unfinished message."""
@@ -69,13 +56,11 @@ class Recogniser:
 
     def forget(self) -> None:
         """Wait no more: the next lines are not coming."""
-        self._dropped += [pending.first for pending in self._pending.values()]
-        self._pending.clear()
+        self._pending.forget()
 
     def dropped(self) -> list[LogLine]:
         """Return, once, the first lines of messages that began as a known one and went on otherwise."""
-        dropped, self._dropped = self._dropped, []
-        return dropped
+        return self._pending.dropped()
 
     def candidates(self, message: str) -> list[Template]:
         """Return the templates whose literal stands in the message, in the order they are tried."""
@@ -120,9 +105,7 @@ class Recogniser:
                         return record
                 return self._build(template, texts, line)
         if multiline:
-            if len(self._pending) > _MOST_PENDING:
-                self.forget()
-            self._pending[_key(line)] = _Pending(line._replace(message=message), multiline)
+            self._pending.begin(line._replace(message=message), multiline)
             self.waits = True
             return None
         if line.source is not None and line.level in _CALM:
@@ -133,25 +116,13 @@ class Recogniser:
         return None
 
     def _continue(self, line: LogLine) -> Record | None:
-        key = _key(line)
-        pending = self._pending.get(key)
+        pending = self._pending.go_on(line)
         if pending is None:
             return None
-        at = len(pending.lines)
-        left = [t for t in pending.candidates if len(t.lines()) > at and t.lines()[at].fullmatch(line.message)]
-        if not left:
-            del self._pending[key]
-            self._dropped.append(pending.first)
-            return None
-        pending.lines.append(line.message)
-        pending.candidates = left
         self.waits = True
-        for template in left:
-            if len(template.lines()) == at + 1:
-                del self._pending[key]
-                groups = template.match("\n".join(pending.lines)) or {}
-                return self._build(template, groups, pending.first)
-        return None
+        if (template := pending.complete()) is None:
+            return None
+        return self._build(template, template.match("\n".join(pending.lines)) or {}, pending.first)
 
     def _build(self, template: Template, groups: Mapping[str, Any], line: LogLine) -> Record | None:
         record = template.record
@@ -188,10 +159,6 @@ def _prepared(templates: tuple[Template, ...]) -> _Prepared:
         by_anchor.setdefault(literal[:_ANCHOR], []).append(index)
     anchors = sorted(by_anchor)
     return _Prepared(templates, texts, [by_anchor[anchor] for anchor in anchors], _finder(anchors))
-
-
-def _key(line: LogLine) -> tuple[Any, ...]:
-    return (line.process, line.pid, line.container)
 
 
 def _finder(anchors: list[str]) -> Any:
