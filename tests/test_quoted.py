@@ -14,6 +14,7 @@ from vlogcheck.records import (
     MaxConcurrency,
     NoKVCacheMemory,
     Ready,
+    ServerStarting,
     WeightsLoaded,
 )
 from vlogcheck.scan import parse_lines
@@ -146,3 +147,10 @@ def test_ranks_of_an_unknown_release_print_at_one_moment(second: str, told: tupl
     )
     found = [f for f in check(log.encode()).findings if f.code == "VL006"]
     assert [(f.severity.value, f.message) for f in found if f.severity] == [told]
+
+
+def test_an_address_ends_before_what_source_code_has_behind_it() -> None:
+    text = "INFO 07-01 10:00:09 [api_server.py:1971] Starting vLLM API server 0 on http://127.0.0.1:8123"
+    (record,) = read(f"  '{text}',")
+    assert isinstance(record, ServerStarting)
+    assert (record.url, record.server) == ("http://127.0.0.1:8123", "0")

@@ -102,6 +102,7 @@ VALUES = {
     "int": st.integers(0, 10**13),
     "bool": st.booleans(),
     "str": WORDS,
+    "Address": WORDS,
     "Word": st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=1, max_size=12),
     "Name": st.lists(st.sampled_from(["FLASH_ATTN", "Triton", "Rocm/Aiter"]), min_size=1, max_size=5).map(" ".join),
     "Size": st.integers(0, 9_999_999).map(lambda n: GiB(f"{n / 100:.2f}")),

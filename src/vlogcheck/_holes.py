@@ -13,6 +13,7 @@ __all__ = [
     "HOLES",
     "NUMBER",
     "SIZE_UNITS",
+    "Address",
     "Hole",
     "Literal",
     "Name",
@@ -103,6 +104,7 @@ HOLES: dict[str, Hole] = {
     "int": Hole(_COUNT, _read_count, str, "int"),
     "bool": Hole("True|False", _read_bool, str, "bool"),
     "str": Hole(ANY, str, str, "str"),
+    "Address": Hole(r"[^\s,;'\"`]+", str, str, "str"),
     "Word": Hole(r"[^\s,;()\[\]'\"]+", str, str, "str"),
     "Name": Hole(r"[A-Z][\w/.\-]*(?: [A-Z][\w/.\-]*){0,4}", str, str, "str"),
     "Size": Hole(r"-?\d+(?:\.\d+)? (?:bytes|B|[KMGT]iB)", _read_size, _write_size, "float"),
@@ -110,6 +112,7 @@ HOLES: dict[str, Hole] = {
 }
 """Hole by the name of the field's type. `Name` is up to five capitalised words; `Size` is torch's own free choice of
 unit and becomes GiB."""
+Address = str
 Word = str
 Name = str
 Size = GiB

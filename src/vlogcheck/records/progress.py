@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vlogcheck.template import Record, Template, Word
+from vlogcheck.template import Address, Record, Template, Word
 from vlogcheck.units import GiB
 
 __all__ = [
@@ -145,7 +145,7 @@ class EngineReady(Record):
 class ServerStarting(Record):
     """The API server is about to listen (entrypoints)."""
 
-    url: str
+    url: Address
     """Address it will listen on."""
     server: Word | None = None
     """Index of the API server, from 0.9.1 to 0.17."""
