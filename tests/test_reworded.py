@@ -19,6 +19,11 @@ OPTIONAL = re.compile(r"\[\[(?:[^\[\]]|\[(?!\[)|\](?!\]))*\]\]")
 HOLE = re.compile(r"(?<!\{)\{\w+(?::[^{}]*)?\}")
 FIXED = re.compile(r"(?<![\w\0])\w+(?![\w\0])")
 
+MEMORY = re.compile(
+    r"\d\s*(?:GiB|GB|MiB)\b|\bblocks\b|KV cache|\btokens\b|\bOOM\b|out of memory|\bmemory\b", re.IGNORECASE
+)
+"""What makes a line memory-looking, written down here once more: none of these may be missed, however little is left."""
+
 
 def variants(template: Template, word: str) -> list[tuple[str, str]]:
     """The example with each of its words replaced in turn, and the word."""
@@ -52,13 +57,13 @@ def seen(template: Template, messages: list[str]) -> list[bool]:
 
 
 def silent(template: Template, word: str) -> list[str]:
-    """The changed examples of which nothing came although there is enough left of the wording."""
+    """The changed examples of which nothing came although they still speak of memory or enough is left of the wording."""
     changed = variants(template, word)
     told = seen(template, [text for text, _ in changed])
     return [
         text
         for (text, replaced), noticed in zip(changed, told, strict=True)
-        if not noticed and not is_gone(template, replaced)
+        if not noticed and (MEMORY.search(text) or not is_gone(template, replaced))
     ]
 
 
