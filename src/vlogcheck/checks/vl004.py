@@ -27,6 +27,8 @@ def restart_loop(log: LogFacts) -> Iterator[Finding]:
         reasons = [reason(startup) for startup in failed]
         same = len(set(reasons)) == 1
         stated = sum(failure_of(startup) is not None for startup in failed)
+        if not stated and len(failed[-1].phases) > max(len(startup.phases) for startup in failed[:-1]):
+            continue  # a second banner, and what follows it is still on its way: further than any round before
         shown = [f"line {s.first_line}: {why}" for s, why in zip(failed, reasons, strict=True)]
         if len(shown) > _SHOWN:
             shown = [*shown[: _SHOWN - 1], f"… {len(shown) - _SHOWN} more", shown[-1]]
