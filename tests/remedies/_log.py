@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @remedy("VL001")
 def no_startup(case: Case) -> Iterator[Block]:
-    case.told(r"none of these (\d+) lines", len(case.lines()))
+    case.told(r"(\d+) lines? and no start-up", len(case.lines()))
     yield case.with_log(BANNER + case.log)
 
 

@@ -19,7 +19,7 @@ def no_startup_found(log: LogFacts) -> Iterator[Finding]:
         line=1 if log.lines else None,
         expected="vLLM's banner, weight report or KV cache lines",
         observed=f"{lines} without any of them",
-        remedy=f"none of these {lines} is the start-up's: give what the server printed before them too, from its banner"
+        remedy=f"{lines} and no start-up: give what the server printed before them too, from its banner"
         " ('Initializing a V1 LLM engine …') on, both stdout and stderr (VLLM_LOGGING_LEVEL=INFO or lower)"
         if log.lines
         else "0 lines: start the server with both stdout and stderr in this file (VLLM_LOGGING_LEVEL=INFO or lower)",
