@@ -9,6 +9,7 @@ import pytest
 
 import vlogcheck
 from tests.conftest import ROOT
+from vlogcheck.registry import Severity
 from vlogcheck.report.text import render
 
 if TYPE_CHECKING:
@@ -277,3 +278,23 @@ def test_engines_alike_are_shown_once() -> None:
     assert "  engine 3\n" in text
     assert text.count("maximum concurrency") == 2
     assert "requests of 8,192 tokens at once on 4 engines" in text
+
+
+def test_a_report_longer_than_a_screen_has_one_line_for_each_note() -> None:
+    report = vlogcheck.check(str(LOGS / "0.32.0" / "tp2-bind.log"), vlogcheck.Expectation(concurrency=10_000))
+    notes = [finding for finding in report.findings if finding.severity is Severity.NOTE]
+    others = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
+    assert notes
+    assert others
+    fits, long, full = render(report), render(report, width=44), render(report, width=44, verbose=True)
+    assert "notes in full" not in fits + full
+    assert "notes in full: --verbose" in long
+    assert long.count("\n") < full.count("\n")
+    for finding in report.findings:
+        start = f"{finding.severity.value if finding.severity else ''} {finding.code} "
+        assert start in long
+        assert f"    remedy    {finding.remedy.split()[0]}" in full
+    assert long.count("    remedy ") == len(others)
+    assert render(vlogcheck.check(report.path, report.contexts[0].expectation, fail_on="note"), width=44).count(
+        "    remedy "
+    ) == len(report.findings)

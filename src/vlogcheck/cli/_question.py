@@ -59,7 +59,7 @@ _QUESTION = (
     ),
     click.option("--strict", is_flag=True, help="Inconclusive when any check was skipped."),
     click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True),
-    click.option("--verbose", "-v", is_flag=True, help="Show all reasons for skipped checks."),
+    click.option("--verbose", "-v", is_flag=True, help="All reasons for skipped checks, notes in full."),
 )
 
 

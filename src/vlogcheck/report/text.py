@@ -15,18 +15,36 @@ if TYPE_CHECKING:
 __all__ = ["render", "render_findings", "render_startup"]
 
 _MOST_SKIPPED = 4
+_SCREEN = 50
+"""Lines of a screen. In a report that is longer, notes have one line each: errors, warnings and the verdict stay in sight."""
 
 
 def render(report: Report, *, colour: bool = False, verbose: bool = False, width: int | None = None) -> str:
     """Return the report as text, ending without a newline. Lines are folded at `width` columns where it is given."""
     paint = Paint(colour)
-    out: list[str] = []
-    for context in report.contexts:
-        out += [*render_startup(context, report, colour=colour, width=width), ""]
-    out += render_findings(report, report.findings, colour=colour, width=width)
-    out += _verdict(report, paint, width)
-    out += _footer(report, paint, verbose, width)
-    return "\n".join(out)
+    startups = [
+        line
+        for context in report.contexts
+        for line in (*render_startup(context, report, colour=colour, width=width), "")
+    ]
+    findings = render_findings(report, report.findings, colour=colour, width=width)
+    end = [*_verdict(report, paint, width), *_footer(report, paint, verbose, width)]
+    if not verbose and len(startups) + len(findings) + len(end) > _SCREEN:
+        findings = _folded(report, paint, width) or findings
+    return "\n".join([*startups, *findings, *end])
+
+
+def _folded(report: Report, paint: Paint, width: int | None) -> list[str]:
+    """Return the findings with one line for each note, or nothing where there is no note."""
+    notes = [f for f in report.findings if f.severity is Severity.NOTE and f not in report.failing]
+    if not notes:
+        return []
+    out = render_findings(report, [f for f in report.findings if f not in notes], colour=paint.on, width=width)[:-1]
+    for note in notes:
+        place = f" (line {note.line})" if note.line else ""
+        first, *more = fold("note ", f"{note.code} {note.message}{place}", width, hang=4)
+        out += [paint("note", "note") + first[len("note") :], *more]
+    return [*out, paint("dim", "    notes in full: --verbose"), ""]
 
 
 def render_startup(
