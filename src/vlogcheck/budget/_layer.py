@@ -85,11 +85,6 @@ class LayerSpec:
         """Bytes one block of this layer takes in the pool."""
         return self.unpadded_bytes if self.page_padded is None else max(self.page_padded, self.unpadded_bytes)
 
-    @property
-    def is_attention(self) -> bool:
-        """Whether the cache holds tokens rather than a state."""
-        return self.kind != MAMBA
-
     def padded_to(self, page: int) -> LayerSpec:
         """Return the same spec with its page padded to ``page`` bytes."""
         return replace(self, page_padded=page)

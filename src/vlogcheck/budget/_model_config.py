@@ -269,13 +269,6 @@ class ModelConfig:
         return self.values.integer("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts") or 0
 
     @cached_property
-    def num_experts_per_token(self) -> int | None:
-        """Experts each token is sent to."""
-        return self.values.integer(
-            "num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "experts_per_token"
-        )
-
-    @cached_property
     def num_shared_experts(self) -> int:
         """Experts every token passes."""
         return self.values.integer("n_shared_experts", "num_shared_experts", "moe_num_shared_experts") or 0

@@ -18,7 +18,6 @@ _KUBETAIL = pattern(rf"\[(?P<pod>{_POD})(?:[ /](?P<container>{_DNS}))?\](?: |$)"
 _KAIL = pattern(rf"(?P<pod>{_DNS}/{_DNS})\[(?P<container>{_DNS})\]:(?: |$)")
 _STERN = pattern(rf"(?P<pod>{_DNS})(?:{ESC})* (?:› )?(?:{ESC})*(?P<container>{_DNS})(?:{ESC})*(?: |$)")
 _RANDOM_POD = pattern(rf"{_POD}$")
-_RESET = pattern(r"\x1b\[0?m")
 _RAY = pattern(rf"\((?P<tag>[^()\r\n]{{0,120}}?\bpid=\d+[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)")
 _RAY_SERVICE = pattern(rf"\((?P<tag>(?:raylet|autoscaler|gcs_server|dashboard)\b[^()\r\n]{{0,80}})\)(?:{ESC})*(?: |$)")
 _RAY_REPEATED = pattern(
@@ -47,13 +46,6 @@ def without_ray_count(text: str) -> str:
             break
         head = head[: len(head) - len(found[0])].rstrip()
     return head
-
-
-def _unstyled(text: str, coloured: bool) -> str:
-    """Text without the reset that ends the colour of the name in front of it."""
-    if coloured and (found := _RESET.match(text)):
-        return text[found.end() :]
-    return text
 
 
 def _compose(text: str, state: State) -> Layer | None:
