@@ -1,15 +1,18 @@
-"""The blocks of the pool that served, as far as the log's own figures tell under the expected layout."""
+"""The blocks of a pool: what one takes, and how many there were as far as the log's own figures tell."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from vlogcheck.units import Interval
 
 if TYPE_CHECKING:
+    from vlogcheck.budget.plan import KVPlan
     from vlogcheck.expected import ExpectedEngine
+    from vlogcheck.ledger import Ledger
 
-__all__ = ["observed_blocks"]
+__all__ = ["add_block_terms", "observed_blocks"]
 
 _MOST_BLOCKS = 1 << 50
 
@@ -56,3 +59,21 @@ def _least(bounds: Interval, reached: Any) -> int:
         else:
             low = middle + 1
     return low
+
+
+def add_block_terms(ledger: Ledger, plan: KVPlan) -> None:
+    """Add the bytes of a block and, where all layers are alike, its tokens and the bytes of each."""
+    per_block = plan.bytes_per_block()
+    if not per_block:
+        return
+    ledger.exact(
+        "bytes_per_block", "bytes per block and rank", "bytes per block", per_block, "derived",
+        formula="largest group's layers × page bytes" if len(plan.groups) > 1 else "layers × page bytes",
+    )  # fmt: skip
+    if len(plan.specs) == 1:
+        size = plan.specs[0].spec.block_size
+        ledger.exact("block_size", "block size", "tokens per block", size, "derived")
+        ledger.exact(
+            "kv_bytes_per_token", "KV bytes per token and rank", "bytes per token", Fraction(per_block, size), "derived",
+            formula="bytes per block ÷ block size",
+        )  # fmt: skip

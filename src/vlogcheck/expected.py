@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from vlogcheck._pool_blocks import observed_blocks
+from vlogcheck._pool_blocks import add_block_terms, observed_blocks
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.deployment import not_modelled, platform_of
 from vlogcheck.ledger import Ledger
@@ -188,14 +188,5 @@ def _ledger(plan: KVPlan, engine: EngineLedger) -> Ledger:
         ledger.between("blocks", "KV cache blocks", "blocks", plan.blocks_interval, "derived")
     if plan.tokens_interval is not None:
         ledger.between("tokens", "KV cache size", "tokens", plan.tokens_interval, "derived")
-    per_block = plan.bytes_per_block()
-    if per_block:
-        ledger.exact("bytes_per_block", "bytes per block", "bytes per block", per_block, "derived")
-        if len(plan.specs) == 1:
-            size = plan.specs[0].spec.block_size
-            ledger.exact("block_size", "block size", "tokens per block", size, "derived")
-            ledger.exact(
-                "kv_bytes_per_token", "KV bytes per token and rank", "bytes per token", Fraction(per_block, size),
-                "derived", formula="layers × page bytes ÷ block size",
-            )  # fmt: skip
+    add_block_terms(ledger, plan)
     return ledger

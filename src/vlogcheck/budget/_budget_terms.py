@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from vlogcheck._pool_blocks import add_block_terms
 from vlogcheck.budget.flags import ServeOptions
 from vlogcheck.budget.plan import KVPlan
 from vlogcheck.budget.releases import default_utilization, parse_release
@@ -57,25 +58,14 @@ def add_device(
 
 
 def add_cache(ledger: Ledger, made: KVPlan, available: Interval | None) -> None:
+    """Add the KV cache, what it is divided into and what it holds."""
     if available is not None:
         status = "derived" if "requested" in ledger else "given"
         ledger.between(
             "kv_cache", "KV cache", "bytes", available, "derived" if status == "derived" else "given",
             formula="requested − the terms above" if status == "derived" else "",
         )  # fmt: skip
-    per_block = made.bytes_per_block()
-    if per_block is not None:
-        ledger.exact(
-            "bytes_per_block", "bytes per block and rank", "bytes per block", per_block, "derived",
-            formula="largest group's layers × page bytes" if len(made.groups) > 1 else "layers × page bytes",
-        )  # fmt: skip
-        if len(made.specs) == 1:
-            size = made.specs[0].spec.block_size
-            ledger.exact("block_size", "block size", "tokens per block", size, "derived")
-            ledger.exact(
-                "kv_bytes_per_token", "KV bytes per token and rank", "bytes per token", Fraction(per_block, size),
-                "derived", formula="bytes per block ÷ block size",
-            )  # fmt: skip
+    add_block_terms(ledger, made)
     if made.blocks_interval is not None:
         ledger.between(
             "blocks", "KV cache blocks", "blocks", made.blocks_interval, "derived", formula="KV cache ÷ bytes per block"
