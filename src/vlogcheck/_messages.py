@@ -29,6 +29,7 @@ _WHOLE = 4096
 
 _STARTS = (ServerVersion, ServerArgs, EngineConfig)
 _SERVES = (Ready, EngineStats)
+_SPEAKING = (*SUSPICIOUS, *HALVES)
 
 
 class Sink(Protocol):
@@ -131,6 +132,6 @@ class Messages:
         """Whether to report a message no template knows: it speaks of memory, or is a known one but for a few words."""
         if REQUEST_MESSAGE.match(message) is not None:
             return False
-        if any(word in message for word in (*SUSPICIOUS, *HALVES)) and looks_like_memory(message):
+        if any(word in message for word in _SPEAKING) and looks_like_memory(message):
             return True
         return is_message(message) and self._reworded.nearest(message) is not None

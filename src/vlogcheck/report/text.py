@@ -36,10 +36,13 @@ def render(report: Report, *, colour: bool = False, verbose: bool = False, width
 
 def _folded(report: Report, paint: Paint, width: int | None) -> list[str]:
     """Return the findings with one line for each note, or nothing where there is no note."""
-    notes = [f for f in report.findings if f.severity is Severity.NOTE and f not in report.failing]
+    if report.fail_on is Severity.NOTE:  # each of them fails, and says so in full
+        return []
+    notes = [finding for finding in report.findings if finding.severity is Severity.NOTE]
+    others = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
     if not notes:
         return []
-    out = render_findings(report, [f for f in report.findings if f not in notes], colour=paint.on, width=width)[:-1]
+    out = render_findings(report, others, colour=paint.on, width=width)[:-1]
     for note in notes:
         place = f" (line {note.line})" if note.line else ""
         first, *more = fold("note ", f"{note.code} {note.message}{place}", width, hang=4)
