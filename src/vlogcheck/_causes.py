@@ -115,6 +115,7 @@ def counts(record: Record) -> bool:
 
 
 def root_of(window: list[Record]) -> tuple[str, Record] | None:
+    """Return the kind of the first message that states a cause, and the message; None where none does."""
     for kinds in (
         (("refusal", _REFUSALS), ("option", _OPTIONS), ("oom", (OutOfMemory,)), ("host", _HOST)),
         (("communication", _COMMUNICATION),),

@@ -32,6 +32,7 @@ class OptionChange(NamedTuple):
 
 
 def compare_options(old: Side, new: Side) -> list[OptionChange]:
+    """Return the options that differ, and whether that was stated or is a default."""
     found = []
     for name in _OPTIONS:
         before, after = option_of(old, name), option_of(new, name)
@@ -55,6 +56,7 @@ def compare_options(old: Side, new: Side) -> list[OptionChange]:
 
 
 def option_of(side: Side, name: str) -> Any:
+    """Return an option as its start-up states it: in the arguments, else in the banner; None where neither does."""
     startup = side.context.startup
     if name in startup.args:
         return startup.args[name]

@@ -39,6 +39,7 @@ class Loss(NamedTuple):
 
 
 def ceiling_of(side: Side, context: int | None) -> ConcurrencyCeiling | None:
+    """Return how many requests of `context` tokens a side serves at once, None where its log does not tell."""
     try:
         return ceiling(side.context, context)
     except Missing:

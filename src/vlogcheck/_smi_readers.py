@@ -49,6 +49,7 @@ def _nvidia_table(text: str) -> Iterator[Card]:
 
 
 def processes_of(text: str) -> Iterator[CardProcess]:
+    """Yield the processes of nvidia-smi's table."""
     for _, line in _table_lines(text):
         if match := _PROCESS.search(line):
             yield CardProcess(int(match[1]), int(match[2]), match[3], _mib(match[4]))
@@ -137,6 +138,7 @@ def _rocm_csv(text: str) -> Iterator[Card]:
 
 
 def rocm_json(text: str) -> Iterator[Card]:
+    """Yield the cards of `rocm-smi --json`; nothing where the text is none."""
     import json
 
     try:

@@ -50,6 +50,7 @@ def check_layers(ranks: Sequence[Sequence[Layer]], settings: Settings, available
 
 
 def layers_need(layers: Sequence[Layer], settings: Settings, length: int) -> int:
+    """Return the bytes that layers take for one request of `length` tokens."""
     return sum(layer.spec.blocks(length, settings) * layer.spec.page_size_bytes for layer in layers)
 
 

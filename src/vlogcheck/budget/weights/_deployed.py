@@ -20,6 +20,7 @@ _MLA_TOLERANCE = 0.02
 
 
 def share_of(options: ServeOptions, *, first: bool, last: bool) -> Share:
+    """Return what one rank of a stage holds: the divisors of its matrices and experts."""
     tp = max(1, options.tensor_parallel_size)
     # without expert parallelism vLLM cuts the routed experts over the data-parallel ranks too (FusedMoEParallelConfig)
     together = tp * max(1, options.data_parallel_size) * max(1, options.prefill_context_parallel_size)
@@ -44,6 +45,7 @@ def is_text_only(options: ServeOptions, release: Release) -> bool:
 
 
 def is_expandable(env: Mapping[str, str]) -> bool:
+    """Whether torch is told to allocate in segments that grow, without rounding each up."""
     settings = f"{env.get('PYTORCH_CUDA_ALLOC_CONF', '')},{env.get('PYTORCH_ALLOC_CONF', '')}".lower().replace(" ", "")
     return "expandable_segments:true" in settings
 

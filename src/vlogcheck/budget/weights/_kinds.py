@@ -15,6 +15,7 @@ STATE_KINDS = frozenset({"mamba", "linear_attention", "conv", "short_conv", "rec
 
 
 def layer_kind(model: ModelConfig, index: int) -> str:
+    """Return what a layer mixes tokens with, in the words of `layer_types`."""
     kinds = model.layer_types
     if kinds is not None and index < len(kinds):
         return kinds[index]
@@ -32,5 +33,6 @@ def layer_kind(model: ModelConfig, index: int) -> str:
 
 
 def two_norms(build: Builder, model: ModelConfig, traits: Traits) -> None:
+    """Add the norms before the mixer and before the feed-forward part."""
     build.norm(model.hidden_size, traits.norm)
     build.norm(model.hidden_size, traits.norm)

@@ -26,6 +26,7 @@ def no_tower(build: Builder, model: ModelConfig) -> None:
 
 
 def vision_config(model: ModelConfig) -> Values:
+    """Return the configuration of the vision tower, empty where there is none."""
     return model.outer.object("vision_config")
 
 
