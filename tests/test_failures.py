@@ -268,3 +268,65 @@ def test_placeholder_is_no_error() -> None:
     (finding,) = (f for f in check(log(*lines)).findings if f.code == "VL916")
     assert "%s" not in finding.message + str(finding.observed)
     assert "does not hold" in finding.message
+
+
+SERVING = (
+    "INFO 03-01 10:20:00 [loggers.py:118] Engine 000: Avg prompt throughput: 115.2 tokens/s, Avg generation throughput:"
+    " 29.5 tokens/s, Running: 3 reqs, Waiting: 0 reqs, GPU KV cache usage: 2.6%, Prefix cache hit rate: 43.8%"
+)
+TOO_FEW = (
+    "ValueError: The model's max seq len (8192) is larger than the maximum number of tokens that can be stored in KV cache"
+    " (2400). Try"
+)
+TPU_FULL = (
+    "ValueError: total_hbm_used_gb=29.10GiB exceeds total_hbm_limit_cap_gb=28.12GiB by 0.98GiB. Please consider increasing"
+    " --gpu-memory-utilization from 0.9 to a larger value."
+)
+
+
+def _found(*lines: str) -> Failure:
+    found = failure(*lines)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "kind"),
+    [(TOO_FEW, "VL903", "refusal"), (TPU_FULL, "VL902", "refusal"), (DIED, "VL912", "died")],
+    ids=["tokens", "tpu", "worker"],
+)
+def test_what_only_vllm_says_of_a_failure_is_enough_to_know_it(line: str, code: str, kind: str) -> None:
+    """The last lines of a log, without the start-up they belong to."""
+    report = check(log(line))
+    assert (report.verdict, [f.code for f in report.failing]) == ("fail", [code])
+    assert _found(line).kind == kind
+
+
+def test_without_a_line_of_the_start_up_its_phase_is_not_guessed() -> None:
+    assert "does not show" in _found(DIED).when
+    assert _found(BANNER, DIED).when == "while loading weights"
+    assert _found(FAILED).when == "while starting"
+
+
+def test_a_piece_that_begins_while_serving_failed_while_serving() -> None:
+    found = _found(SERVING, DIED)
+    assert (found.after_ready, found.phase, found.seconds) == (True, "serving", None)
+    assert found.sample is not None
+    assert found.sample.running == 3
+    assert check(log(SERVING, INDEX, SERVING)).verdict == "inconclusive", "the error of one request"
+
+
+def test_a_log_that_ends_below_zero_has_failed() -> None:
+    """Nothing of vLLM follows it but the refusal: also where that is cut off."""
+    below = POOL.replace("54.20", "-0.87")
+    (finding,) = check(log(BANNER, LOADED, below)).failing
+    assert (finding.code, finding.message.split(":")[0]) == ("VL902", "cannot start")
+    assert not check(log(BANNER, LOADED, POOL)).failing
+    assert not check(log(BANNER, LOADED, below, SIZE, INIT)).failing, "a model that needs no KV cache goes on"
+
+
+def test_tpu_refusal_states_the_share_that_is_enough() -> None:
+    (finding,) = check(log(TPU_FULL)).failing
+    share = finding.fix["gpu_memory_utilization"]
+    assert isinstance(share, float)
+    assert 29.10 / (28.12 / 0.9) < share <= 0.95

@@ -38,6 +38,7 @@ from vlogcheck.records import (
     Shutdown,
     SignalReceived,
     SwapSpaceTooLarge,
+    TPUMemoryTooSmall,
     UtilizationOutOfRange,
     WorkerDied,
     WorkerFailed,
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
 
     from vlogcheck.template import Record
 
-__all__ = ["DEATHS", "PROOF", "counts", "root_of", "stop_index"]
+__all__ = ["DEATHS", "PROOF", "REFUSALS", "counts", "root_of", "stop_index"]
 
-_REFUSALS = (
+REFUSALS = (
     FreeMemoryTooLow,
     ExternalWeightsTooLarge,
     KVCacheRequestTooLarge,
@@ -59,7 +60,9 @@ _REFUSALS = (
     KVCacheTooSmall,
     KVCacheTokensTooFew,
     ProfilingMemoryChanged,
+    TPUMemoryTooSmall,
 )
+"""What vLLM will not start with: messages of memory."""
 _OPTIONS = (
     MaxModelLenTooLarge,
     BatchedTokensMismatch,
@@ -95,7 +98,7 @@ def stop_index(records: Sequence[Record]) -> int | None:
     """Return where somebody asked the server to stop; a shutdown that follows a failure is no such request."""
     for index, record in enumerate(records):
         if isinstance(
-            record, (*_REFUSALS, *_ERRORS, *DEATHS, *_TIMEOUTS, OutOfMemory, ProcessKilled, OOMKilled, Crashed)
+            record, (*REFUSALS, *_ERRORS, *DEATHS, *_TIMEOUTS, OutOfMemory, ProcessKilled, OOMKilled, Crashed)
         ):
             if counts(record) and not isinstance(record, Raised):
                 return None
@@ -117,7 +120,7 @@ def counts(record: Record) -> bool:
 def root_of(window: list[Record]) -> tuple[str, Record] | None:
     """Return the kind of the first message that states a cause, and the message; None where none does."""
     for kinds in (
-        (("refusal", _REFUSALS), ("option", _OPTIONS), ("oom", (OutOfMemory,)), ("host", _HOST)),
+        (("refusal", REFUSALS), ("option", _OPTIONS), ("oom", (OutOfMemory,)), ("host", _HOST)),
         (("communication", _COMMUNICATION),),
         (("timeout", _TIMEOUTS),),
         (("error", _ERRORS), ("died", (WorkerDied, EngineDied, ServerProcessDied))),

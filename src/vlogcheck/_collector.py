@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vlogcheck._causes import REFUSALS
 from vlogcheck.records import (
     EngineConfig,
     EngineInit,
@@ -20,7 +21,7 @@ from vlogcheck.records import (
     ServerVersion,
     WeightsLoaded,
 )
-from vlogcheck.startup import REFUSALS, Startup
+from vlogcheck.startup import Startup
 from vlogcheck.template import Record
 
 if TYPE_CHECKING:

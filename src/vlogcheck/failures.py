@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 from vlogcheck._causes import DEATHS, PROOF, counts, root_of, stop_index
 from vlogcheck._clock import between
+from vlogcheck._phases import PHASES
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     AutoFitImpossible,
+    EngineFailed,
     EngineInit,
+    EngineInitFailed,
     FreeMemoryTooLow,
     KVCacheMemory,
     KVCacheTokensTooFew,
@@ -24,6 +27,8 @@ from vlogcheck.records import (
     OutOfMemory,
     ProcessKilled,
     Raised,
+    TPUMemoryTooSmall,
+    WorkerFailed,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +59,13 @@ class Failure(NamedTuple):
     """The last metrics line before it."""
     deaths: tuple[Record, ...]
     """What else the log says of processes that ended."""
+    shown: bool = True
+    """Whether the log shows when it was; of a piece that begins later nobody knows the phase."""
+
+    @property
+    def when(self) -> str:
+        """What was going on, in words."""
+        return f"while {self.phase}" if self.shown else "in a phase that the log does not show"
 
     @property
     def line(self) -> int:
@@ -89,7 +101,7 @@ def reason(startup: Startup) -> str:
         return f"{record.available_gib} GiB of KV cache, {record.needed_gib} needed"
     if isinstance(record, KVCacheTokensTooFew):
         return f"KV cache of {record.tokens:,} tokens, {record.max_model_len:,} needed"
-    if isinstance(record, (NoKVCacheMemory, AutoFitImpossible)):
+    if isinstance(record, (NoKVCacheMemory, AutoFitImpossible, KVCacheMemory, TPUMemoryTooSmall)):
         left = min((r.gib for r in startup.all(KVCacheMemory)), default=None)
         return "nothing left for the KV cache" + (f" ({left} GiB)" if left is not None else "")
     if isinstance(record, OutOfMemory):
@@ -124,8 +136,10 @@ def failure_of(startup: Startup) -> Failure | None:
     if after and not any(isinstance(r, PROOF) or _ends_script(startup, r) for r in window):
         return None
     if not after:
-        window = _after_progress(startup, window)
-    root = root_of(window)
+        serving = [] if startup.phases else [r for r in window if startup.moment(r).sample is not None]
+        after = any(isinstance(r, PROOF) for r in serving)  # metrics lines, and none of a start-up before them
+        window = serving if after else _after_progress(startup, window)
+    root = root_of(window) or (None if after else _below_zero(startup))
     if root is None:
         return None
     from vlogcheck._failing_phase import phase_of
@@ -133,17 +147,20 @@ def failure_of(startup: Startup) -> Failure | None:
     kind, record = root
     same = [r for r in window if type(r) is type(record)]
     named = next((r for r in same if isinstance(r, OutOfMemory) and r.phase is not None), record)
-    seconds = between(records[: first or 1], [record, *(r for r in window if r.line >= record.line)]) if after else None
+    seconds = between(records[: first or 1], [record, *(r for r in window if r.line >= record.line)])
+    phase = "serving" if after else phase_of(startup, named)
+    told = startup.phases or phase != PHASES[0] or kind in ("refusal", "option") or any(map(_says_start, window))
     return Failure(
         kind=kind,
         record=record,
-        phase="serving" if after else phase_of(startup, named),
+        phase=phase,
         ranks=len({(r.process, r.pid) for r in same if _is_worker(r)}) or 1,
         repeats=len(same),
         after_ready=after,
-        seconds=seconds,
+        seconds=seconds if usable is not None else None,
         sample=startup.moment(record).sample if after else None,
         deaths=tuple(r for r in window if isinstance(r, (*DEATHS, ProcessKilled, OOMKilled)) and r is not record),
+        shown=bool(told),
     )
 
 
@@ -161,6 +178,15 @@ def _usable_index(startup: Startup) -> int | None:
     return next((i for i, r in enumerate(startup.records) if isinstance(r, EngineInit)), None)
 
 
+def _below_zero(startup: Startup) -> tuple[str, Record] | None:
+    """Return the tightest rank's line where less than nothing was left and the log ends there: vLLM cannot go on from it."""
+    lines = startup.all(KVCacheMemory)
+    least = min(lines, key=lambda record: record.gib, default=None)
+    if least is None or least.gib > 0 or startup.phases[-1].line > max(record.line for record in lines):
+        return None
+    return "refusal", least
+
+
 def _after_progress(startup: Startup, window: list[Record]) -> list[Record]:
     """Drop Python errors that the start-up went on after."""
     last = startup.phases[-1].line if startup.phases else 0
@@ -170,6 +196,12 @@ def _after_progress(startup: Startup, window: list[Record]) -> list[Record]:
 def _ends_script(startup: Startup, record: Record) -> bool:
     """Whether an error outside the logger ended a script that uses `LLM()`; a server logs the errors of its requests."""
     return startup.offline and isinstance(record, Raised) and record.level is None
+
+
+def _says_start(record: Record) -> bool:
+    return isinstance(record, EngineInitFailed) or (
+        isinstance(record, (EngineFailed, WorkerFailed)) and record.phase == "start"
+    )
 
 
 def _is_worker(record: Record) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from vlogcheck._causes import DEATHS, REFUSALS
 from vlogcheck._engine import RANK_RECORDS, Engine, Printed, Rank
 from vlogcheck._lazy import pattern
 from vlogcheck._phases import BEGINS, PHASES, READY, Moment, Phase
@@ -14,15 +15,12 @@ from vlogcheck.records import (
     EngineInit,
     EngineInitFailed,
     EngineStats,
-    FreeMemoryTooLow,
     GraphCapture,
     KVCacheCapacity,
     KVCacheMemory,
-    KVCacheTooSmall,
     MaxConcurrency,
     MemoryProfile,
     MemoryUse,
-    NoKVCacheMemory,
     OutOfMemory,
     Ready,
     ServerArgs,
@@ -42,7 +40,6 @@ __all__ = ["PHASES", "Engine", "Moment", "Phase", "Rank", "Startup"]
 KEEP = 512
 """Records kept of one kind in one start-up; later ones are counted (a log of gigabytes must not fill memory)."""
 
-REFUSALS = (FreeMemoryTooLow, KVCacheTooSmall, NoKVCacheMemory)
 _SAYS_SO = (
     EngineConfig,
     ServerVersion,
@@ -52,6 +49,7 @@ _SAYS_SO = (
     EngineInit,
     EngineFailed,
     EngineInitFailed,
+    *DEATHS,
 )
 _DP = pattern(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d{1,9})(?!\d)")
 

@@ -92,7 +92,7 @@ def ranks_text(failure: Failure) -> str:
 def when_text(failure: Failure) -> str:
     """Return how long after ready it was, as far as the log tells."""
     if not failure.after_ready:
-        return f"while {failure.phase}"
+        return failure.when
     return (
         f"{duration(failure.seconds)} after the server was ready" if failure.seconds else "after the server was ready"
     )

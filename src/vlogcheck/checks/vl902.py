@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from vlogcheck.budget.releases import parse_release
-from vlogcheck.checks._failing import card_of, exact, ranks_text
+from vlogcheck.checks._failing import Card, card_of, exact, ranks_text
 from vlogcheck.context import Context
 from vlogcheck.failures import Failure, Outcome
-from vlogcheck.records import AutoFitImpossible, KVCacheMemory, NoKVCacheMemory
+from vlogcheck.records import AutoFitImpossible, KVCacheMemory, NoKVCacheMemory, TPUMemoryTooSmall
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.units import format_gib
 
@@ -18,6 +18,7 @@ _SAFE = 0.95
 """Above this a share is no remedy: the margin is gone when the first long request comes."""
 
 
+_KINDS = (NoKVCacheMemory, AutoFitImpossible, TPUMemoryTooSmall, KVCacheMemory)
 _NEGATIVE = "a figure below zero is no fault of the log: weights, profile run and the rest exceed utilization × total"
 
 
@@ -25,15 +26,16 @@ _NEGATIVE = "a figure below zero is no fault of the log: weights, profile run an
 def no_memory_for_kv_cache(outcome: Outcome, context: Context) -> Iterator[Finding]:
     """Flag the refusal, with what the weights and the activations took and what is missing at least."""
     failure = outcome.failure
-    if failure is None or not isinstance(failure.record, (NoKVCacheMemory, AutoFitImpossible)):
+    if failure is None or not isinstance(failure.record, _KINDS):
         return
     missing = _missing(context)
-    remedy, fix = _remedy(context, missing)
+    remedy, fix = _remedy(_card(context, failure), context, missing)
     others = _others(context, failure)
     if others:
         remedy, fix = f"{others}; or {remedy}", {}
     yield Finding(
-        f"refused to start: no memory is left for the KV cache{ranks_text(failure)}",
+        f"{'cannot start' if isinstance(failure.record, KVCacheMemory) else 'refused to start'}: no memory is left for the KV"
+        f" cache{ranks_text(failure)}",
         line=failure.line,
         expected="memory left for the KV cache after weights, activations and the rest",
         observed=f"{-missing:.2f} GiB left" if missing is not None else "none left",
@@ -83,7 +85,17 @@ def _missing(context: Context) -> Decimal | None:
     for record in context.startup.all(NoKVCacheMemory):
         if record.consumed_gib is not None and record.requested_gib is not None:
             return exact(record.consumed_gib) - exact(record.requested_gib)
-    return None
+    refused = context.startup.last(TPUMemoryTooSmall)
+    return exact(refused.excess_gib) if refused is not None else None
+
+
+def _card(context: Context, failure: Failure) -> Card:
+    """Return the card as the refusal itself shows it, else as the log does."""
+    record = failure.record
+    if not isinstance(record, TPUMemoryTooSmall) or not 0 < record.gpu_memory_utilization <= 1:
+        return card_of(context)
+    share = exact(record.gpu_memory_utilization)
+    return Card(exact(record.cap_gib) / share, share)
 
 
 def _terms(context: Context, failure: Failure) -> str:
@@ -96,6 +108,8 @@ def _terms(context: Context, failure: Failure) -> str:
     record = failure.record
     if not parts and isinstance(record, NoKVCacheMemory) and record.consumed_gib is not None:
         parts = [f"requested {record.requested_gib} GiB", f"used by the worker {record.consumed_gib} GiB"]
+    if isinstance(record, TPUMemoryTooSmall):
+        parts = [f"requested {record.cap_gib} GiB of all local devices", f"in use {record.used_gib} GiB"]
     return ", ".join(parts)
 
 
@@ -105,8 +119,7 @@ def _half_of_weights(context: Context) -> Decimal | None:
     return Decimal(max(sizes)) / 2 / (1 << 30) if sizes else None
 
 
-def _remedy(context: Context, missing: Decimal | None) -> tuple[str, dict[str, int | float | str]]:
-    card = card_of(context)
+def _remedy(card: Card, context: Context, missing: Decimal | None) -> tuple[str, dict[str, int | float | str]]:
     config = context.startup.config
     tp = (config.tensor_parallel_size if config is not None else None) or 1
     spread = f"split the weights over more cards (--tensor-parallel-size {2 * tp}) or quantise them"

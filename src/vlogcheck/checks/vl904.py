@@ -23,7 +23,7 @@ def out_of_memory_loading(outcome: Outcome, context: Context) -> Iterator[Findin
     config = context.startup.config
     tp = (config.tensor_parallel_size if config is not None else None) or 1
     missing = missing_gib(record)
-    if failure.phase == "starting" and config is None and not context.startup.phases:
+    if not failure.shown:
         yield _unknown_phase(failure, context, missing)
         return
     least = f"at least {missing:.2f} GiB more per card are needed for the weights alone: " if missing else ""

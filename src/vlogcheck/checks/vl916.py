@@ -44,13 +44,15 @@ def failed_for_another_reason(outcome: Outcome, startup: Startup) -> Iterator[Fi
         if error == "%s":  # 0.8 logs the placeholder instead of the error
             error = ""
     script = failure.after_ready and startup.offline and isinstance(record, Raised) and record.level is None
-    what = "the start-up failed"
+    what = "the start-up failed" if failure.shown else "the engine failed"
     if failure.after_ready:
         what = "the script failed" if script else "the engine failed"
     yield Finding(
         f"{what} {when_text(failure)}{ranks_text(failure)}, {_short(error)}",
         line=record.line,
-        expected="a server that keeps serving" if failure.after_ready else "a start-up that comes to its end",
+        expected="a start-up that comes to its end"
+        if failure.shown and not failure.after_ready
+        else "a server that keeps serving",
         observed=error[:_LENGTH] or "the log holds no more than the announcement of a traceback",
         remedy=f"read the traceback that ends at line {record.line}: "
         + (

@@ -178,7 +178,7 @@ class KVCacheTokensTooFew(Record):
     templates = (
         Template(
             "The model's max seq len ({max_model_len}) is larger than the maximum number of tokens that can be stored in KV"
-            " cache ({tokens}). Try increasing {_} or decreasing `max_model_len` when initializing the engine.",
+            " cache ({tokens}).{_}",
             versions=">=0.2.7,<0.11",
             example="The model's max seq len (32768) is larger than the maximum number of tokens that can be stored in KV"
             " cache (20464). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the"

@@ -83,8 +83,8 @@ def _state(context: Context) -> str:
     failure = failure_of(startup)
     if failure is not None:
         if failure.after_ready:
-            return f"was ready, and ended (line {failure.line})"
-        return f"failed while {failure.phase} (line {failure.line})"
+            return f"{'was ready' if startup.phases else 'served'}, and ended (line {failure.line})"
+        return f"failed {failure.when} (line {failure.line})"
     if startup.usable:
         return f"ready{since}"
     if context.facts is not None and context.facts.growing:
