@@ -330,3 +330,20 @@ def test_tpu_refusal_states_the_share_that_is_enough() -> None:
     share = finding.fix["gpu_memory_utilization"]
     assert isinstance(share, float)
     assert 29.10 / (28.12 / 0.9) < share <= 0.95
+
+
+@pytest.mark.parametrize(
+    ("error", "of_memory"),
+    [
+        ("torch.AcceleratorError: CUDA error: an illegal memory access was encountered", False),
+        (
+            "TypeError: can't convert npu:0 device type tensor to numpy. Use Tensor.cpu() to copy it to host memory first.",
+            False,
+        ),
+        ("RuntimeError: Ran out of memory in memory space smem. Used 1.00M of 1.00M smem.", True),
+        ("RuntimeError: not enough memory for the", True),
+    ],
+)
+def test_memory_that_is_a_place_is_no_amount_of_it(error: str, *, of_memory: bool) -> None:
+    (finding,) = check(log(BANNER, FAILED, f"ERROR 03-01 10:00:13 [core.py:718] {error}")).failing
+    assert ("speaks of memory" in finding.message) == of_memory

@@ -128,6 +128,8 @@ def figures(record: OutOfMemory) -> str:
     if record.free_gib is not None:
         of = f" of {record.total_gib:.2f} GiB" if record.total_gib is not None else ""
         parts.append(f"{record.free_gib:.2f} GiB{of} free")
+    elif record.tried_gib is not None and record.total_gib is not None:
+        parts.append(f"the device has {record.total_gib:.2f} GiB")
     if record.process_gib is not None:
         parts.append(f"{record.process_gib:.2f} GiB held by this process")
     device = f" on device {record.device}" if record.device is not None else ""

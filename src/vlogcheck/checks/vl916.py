@@ -18,13 +18,25 @@ _OF_MEMORY = pattern(r"\bmemory\b|\bKV cache\b|\bmax(?:imum)? seq(?:uence)? len|
 """What a refusal says whose figures were cut off: memory is not excluded then."""
 
 
+_OTHER_MEMORY = pattern(
+    r"illegal memory access|host memory first|memory[ _]?format|non-?contiguous memory|memory space [sv]mem|memory overlap"
+    r"|shared memory file|memory address|memory layout|memory-mapp\w+",
+    re.IGNORECASE,
+)
+"""Sentences of drivers and torch in which memory is a place, not an amount."""
+
+
+def _speaks_of_memory(error: str) -> bool:
+    return _OF_MEMORY.search(_OTHER_MEMORY.sub("", error)) is not None
+
+
 def _short(error: str) -> str:
     """Return the error's class and the beginning of its text, in one line."""
     if not error:
         return "by an error that the log does not hold"
     kind, colon, text = error.partition(": ")
     line = " ".join(f"{kind.rpartition('.')[2]}{colon}{text}".split())
-    return ("by an error that speaks of memory: " if _OF_MEMORY.search(error) else "not for memory: ") + (
+    return ("by an error that speaks of memory: " if _speaks_of_memory(error) else "not for memory: ") + (
         line if len(line) <= _SHORT else f"{line[: _SHORT - 1].rstrip()}…"
     )
 
@@ -57,7 +69,7 @@ def failed_for_another_reason(outcome: Outcome, startup: Startup) -> Iterator[Fi
         remedy=f"read the traceback that ends at line {record.line}: "
         + (
             "it speaks of memory in a wording without the figures, or they are cut off: give the lines after it too"
-            if _OF_MEMORY.search(error)
+            if _speaks_of_memory(error)
             else "no term of the memory ledger is at fault as far as the log tells"
         ),
         severity=Severity.WARNING if script else None,

@@ -82,7 +82,7 @@ class OutOfMemory(Record):
     """A device allocation failed: torch's message, in the wordings of its releases and back ends, or the driver's."""
 
     tried_gib: Size | None = None
-    """Size asked for."""
+    """Size asked for; XLA's own message of compilation: all that the program needs."""
     device: Word | None = None
     """Device index as the process sees it."""
     total_gib: Size | None = None
@@ -225,13 +225,54 @@ class OutOfMemory(Record):
             example="Allocation failed for size::12884901888 (12288)MB",
             values={"backend": "HPU"},
         ),
+        *(
+            Template(
+                f"RESOURCE_EXHAUSTED: {{_}}Attempting to {verb} {{tried_gib:{tried}iB}}{tried[0]}{{_}}. That was not possible."
+                f" There are {{free_gib:{free}iB}}{free[0]} free",
+                versions="",
+                source="xla",
+                embedded=True,
+                example=f"RESOURCE_EXHAUSTED: {before}Attempting to {verb} 2.00{tried[0]}{place}. That was not possible."
+                f" There are 1.25{free[0]} free",
+                values={"backend": "TPU"},
+            )
+            for verb, before, place in (
+                ("allocate", "Error allocating device buffer: ", ""),
+                ("reserve", "Error loading program 'jit_step': ", " at the bottom of memory"),
+            )
+            for tried in "GM"
+            for free in "GM"
+        ),
         Template(
-            "RESOURCE_EXHAUSTED: Attempting to allocate {tried_gib:GiB}G. That was not possible. There are {free_gib:GiB}G free.",
+            "RESOURCE_EXHAUSTED: {_}Ran out of memory in memory space hbm. Used {tried_gib:GiB}G of {total_gib:GiB}G hbm.",
             versions="",
-            source="torch",
+            source="xla",
             embedded=True,
-            example="RESOURCE_EXHAUSTED: Attempting to allocate 2.00G. That was not possible. There are 1.25G free.",
+            example="RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 41.77G of"
+            " 31.25G hbm.",
             values={"backend": "TPU"},
+        ),
+        Template(
+            "RESOURCE_EXHAUSTED: TPU TensorCore Hbm usage: {tried_gib:GiB}G, SparseCore Hbm usage {_}, exceeding available bytes:"
+            " {total_gib:GiB}G",
+            versions="",
+            source="xla",
+            embedded=True,
+            example="RESOURCE_EXHAUSTED: TPU TensorCore Hbm usage: 34.82G, SparseCore Hbm usage 174.10G, exceeding available"
+            " bytes: 95.74G",
+            values={"backend": "TPU"},
+        ),
+        *(
+            Template(
+                f"RESOURCE_EXHAUSTED: {{_}}Attempting to {verb} {{tried_gib:{unit}iB}}{unit[0]}",
+                versions="",
+                source="xla",
+                embedded=True,
+                example=f"RESOURCE_EXHAUSTED: Attempting to {verb} 2.00{unit[0]}",
+                values={"backend": "TPU"},
+            )
+            for verb in ("allocate", "reserve")
+            for unit in "GM"
         ),
     )
 
