@@ -35,7 +35,7 @@ _OPEN, _CLOSE = r"[\[(<]?", r"[\])>]?"
 _ANY_ESC = r"(?:\x1b\[[0-9;]*m)*"
 _TIME = pattern(
     rf"{_ANY_ESC}{_OPEN}(?P<time>\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?:Z| ?[+-]\d\d:?\d\d)?"
-    rf"|\d\d[/-]\d\d[/-]\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d{{1,6}})?){_CLOSE}{_ANY_ESC}(?![\w:])"
+    rf"|\d\d[/-]\d\d[/-]\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d{{1,6}})?){_CLOSE}{_ANY_ESC}(?!\w|:\d)"
 )
 _LEVEL = pattern(
     rf"{_ANY_ESC}{_OPEN}(?P<level>TRACE|DEBUG|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|CRIT(?:ICAL)?|FATAL"
@@ -48,7 +48,7 @@ _FUNC = pattern(
     rf"{_ANY_ESC}(?P<name>[A-Za-z_]\w*(?:\.\w+)*){_COLON}(?:[\w.]+|<\w+>){_COLON}(?P<line>\d+){_ANY_ESC}(?= [-|] )"
 )
 _NAME = pattern(
-    rf"{_ANY_ESC}(?P<open>[\[(<])?(?P<name>vllm(?:_\w+)?(?:\.\w+)*|uvicorn(?:\.\w+)*|root|__main__|[a-z_]\w*(?:\.[A-Za-z_]\w*)+)"
+    rf"{_ANY_ESC}(?P<open>[\[(<])?(?P<name>vllm(?:_\w+)?(?:\.\w+)*|uvicorn(?:\.\w+)*|root|__main__|std(?:err|out)|[a-z_]\w*(?:\.[A-Za-z_]\w*)+)"
     rf"(?P<close>[\])>])?{_ANY_ESC}(?= *[-|:\])] ?|[:\t]|(?P<weak> ))"
 )
 _PROCESS = pattern(
