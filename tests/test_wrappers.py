@@ -509,3 +509,19 @@ def test_an_uncut_log_is_not_taken_for_a_cut_one() -> None:
     assert is_hard_wrapped(["=" * 80] * 50) is None
     for path in logs("corpus/*.log", "recorded/v*.log", "recorded/w*.log"):
         assert is_hard_wrapped(sample(path)) is None, path.name
+
+
+def test_a_logger_that_passes_on_an_error_stream_comes_off_with_its_name() -> None:
+    """Model workers that redirect sys.stderr to a logger of that name; and a time that ends at a colon."""
+    error = "ValueError: No available memory for the cache blocks."
+    for head in (
+        "2024-03-20 19:18:27 | ERROR | stderr | ",
+        "2024-03-20 19:18:27,160 - stdout - INFO - ",
+        "INFO:2025-10-06 08:41:13,160:",
+        "ERROR:2025-10-06 08:41:13:",
+    ):
+        line = Unwrapper().unwrap(head + error)
+        assert line.text == error, head
+        assert line.fields is not None
+        assert line.fields["level"] in ("ERROR", "INFO")
+    assert Unwrapper().unwrap(f"2024-03-20 19:18:27 | ERROR | stderr | {LINE}").text == LINE
