@@ -19,9 +19,10 @@ class HiSparseConcurrency(Record):
     templates = (
         Template(
             "HiSparse steady-state maximum concurrency for {max_model_len:,} tokens per request: {max_concurrency}x"
-            " ({_}).",
+            " (running requests reading from host).",
             versions=">=0.32.0",
-            example="HiSparse steady-state maximum concurrency for 131,072 tokens per request: 8.5x (16).",
+            example="HiSparse steady-state maximum concurrency for 131,072 tokens per request: 8.52x (running requests"
+            " reading from host).",
         ),
     )
 
@@ -39,7 +40,8 @@ class OffloadPoolOverridden(Record):
             "cpu_bytes_to_use_per_rank ({per_rank_gib} GB) != cpu_bytes_to_use/world_size ({share_gib} GB). Using"
             " per-rank value.",
             versions=">=0.19.0",
-            example="cpu_bytes_to_use_per_rank (8.5 GB) != cpu_bytes_to_use/world_size (8.5 GB). Using per-rank value.",
+            example="cpu_bytes_to_use_per_rank (8.00 GB) != cpu_bytes_to_use/world_size (16.00 GB). Using per-rank"
+            " value.",
         ),
     )
 
@@ -51,37 +53,49 @@ class OffloadTier(Record):
     """Blocks."""
     size_gib: GiB | None = None
     """Size. The label GB means GiB."""
+    tiers: int | None = None
+    """Tiers behind host memory."""
+    seconds: float | None = None
+    """Time taken."""
 
     templates = (
         Template(
-            "DiskBackend: path={_}, slots={blocks}, total={size_gib} GB, {_}",
+            "DiskBackend: path={_}, slots={blocks}, total={size_gib} GB, buf={_}x{_} bytes (page_cache={_})",
             versions=">=0.28.0",
-            example="DiskBackend: path=16, slots=4096, total=8.5 GB, 16",
+            example="DiskBackend: path=/mnt/nvme/kv_offload, slots=32768, total=64.00 GB, buf=64x2097152 bytes"
+            " (page_cache=False)",
         ),
         Template(
-            "Created TieringOffloadingManager with primary tier ({_}, {blocks} blocks) and {_} secondary tier(s)",
+            "Created TieringOffloadingManager with primary tier ({_}, {blocks} blocks) and {tiers} secondary tier(s)",
             versions=">=0.22.0,<0.30.0",
-            example="Created TieringOffloadingManager with primary tier (16, 4096 blocks) and 16 secondary tier(s)",
+            example="Created TieringOffloadingManager with primary tier (lru, 8192 blocks) and 1 secondary tier(s)",
+        ),
+        Template(
+            "MADV_POPULATE_WRITE loop: {blocks} blocks in {seconds} s",
+            versions=">=0.20.0,<0.30.0",
+            example="MADV_POPULATE_WRITE loop: 8192 blocks in 3.417 s",
         ),
         Template(
             "NixlTransport {_}: registered {blocks} blocks",
             versions=">=0.25.0",
-            example="NixlTransport 16: registered 4096 blocks",
+            example="NixlTransport 6f0d3c1e-2b7a-4c58-9e41-7d1f0a9b8c23: registered 8192 blocks",
         ),
         Template(
             "EC consumer: cache full for mm_hash={_} ({blocks} blocks); deferring",
             versions=">=0.30.0",
-            example="EC consumer: cache full for mm_hash=16 (4096 blocks); deferring",
+            example="EC consumer: cache full for mm_hash=9f2c4b7a1d5e8f03 (12 blocks); deferring",
         ),
         Template(
             "Using Mooncake custom memory pool: {_}",
             versions=">=0.31.0",
-            example="Using Mooncake custom memory pool: 16",
+            example="Using Mooncake custom memory pool: NVLINK",
         ),
         Template(
-            "Registering packed KV cache: total_size={_}, block_stride={_}, num_blocks={blocks}, num_regions=1",
+            "Registering packed KV cache: total_size={size_gib:bytes}, block_stride={_}, num_blocks={blocks},"
+            " num_regions=1",
             versions=">=0.24.0,<0.29.0",
-            example="Registering packed KV cache: total_size=16, block_stride=16, num_blocks=4096, num_regions=1",
+            example="Registering packed KV cache: total_size=15921577984, block_stride=2097152, num_blocks=7592,"
+            " num_regions=1",
         ),
         Template(
             "Detected prefix caching disabled, disabling CPU offload since it requires prefix caching.",
@@ -96,17 +110,30 @@ class TransferLayout(Record):
 
     layout: Word | None = None
     """NHD, HND, LBHNC and the like."""
+    block_size_tokens: int | None = None
+    """Tokens of one block, as the attention kernel has it and as transfers use it."""
+    configured_block_size_tokens: int | None = None
+    """Tokens of one block, as configured."""
+    threshold_tokens: int | None = None
+    """Below so many tokens the KV cache is computed again, not fetched."""
+    seconds: float | None = None
+    """Time after which unused blocks are released."""
 
     templates = (
         Template(
-            "{_} setting KV cache layout to {layout} for {_} KV transfer.",
+            "MooncakeConnector setting KV cache layout to {layout} for heterogeneous TP-safe KV transfer.",
             versions=">=0.19.0",
-            example="MooncakeConnector setting KV cache layout to HND for MooncakeConnector KV transfer.",
+            example="MooncakeConnector setting KV cache layout to HND for heterogeneous TP-safe KV transfer.",
         ),
         Template(
-            "{_}etting KV cache layout to {layout} for better xfer performance.",
-            versions=">=0.9.1",
+            "NixlConnector setting KV cache layout to {layout} for better xfer performance.",
+            versions=">=0.10.1",
             example="NixlConnector setting KV cache layout to HND for better xfer performance.",
+        ),
+        Template(
+            "NixlConnector detected. Setting KV cache layout to {layout} for better xfer performance.",
+            versions=">=0.9.1,<0.10.1",
+            example="NixlConnector detected. Setting KV cache layout to HND for better xfer performance.",
         ),
         Template(
             "Detected kv cache layout {layout}",
@@ -119,7 +146,7 @@ class TransferLayout(Record):
             example="Connectors do not specify a kv cache layout, defaulting to NHD.",
         ),
         Template(
-            "Unable to detect current VLLM config. Default{_} kv cache layout.",
+            "Unable to detect current VLLM config. Defaulting to {layout} kv cache layout.",
             versions=">=0.9.1,<0.10.1",
             example="Unable to detect current VLLM config. Defaulting to NHD kv cache layout.",
         ),
@@ -129,28 +156,44 @@ class TransferLayout(Record):
             example="Unable to detect current VLLM config. Fallback to default kv cache layout.",
         ),
         Template(
-            "Mooncake Store TP sharding is using the {layout} (NHC) KV cache layout, {_}",
+            "Mooncake Store TP sharding is using the {layout} (NHC) KV cache layout, which creates many transfer"
+            " segments and may significantly reduce PUT/GET performance. Use LBHNC (HNC) when supported by the"
+            " attention backend.",
             versions=">=0.30.0",
-            example="Mooncake Store TP sharding is using the LBNHC (NHC) KV cache layout, 16",
+            example="Mooncake Store TP sharding is using the LBNHC (NHC) KV cache layout, which creates many transfer"
+            " segments and may significantly reduce PUT/GET performance. Use LBHNC (HNC) when supported by the"
+            " attention backend.",
         ),
         Template(
-            "KV cache block_size={_} differs from config block_size={_}; using actual tensor shape (attention"
-            " backend override).",
+            "KV cache block_size={block_size_tokens} differs from config block_size={configured_block_size_tokens};"
+            " using actual tensor shape (attention backend override).",
             versions=">=0.28.0",
-            example="KV cache block_size=16 differs from config block_size=16; using actual tensor shape (attention"
+            example="KV cache block_size=16 differs from config block_size=128; using actual tensor shape (attention"
             " backend override).",
         ),
         Template(
-            "User-specified logical block size ({_}) does not match physical kernel block size ({_}). Using the"
-            " latter.",
+            "User-specified logical block size ({configured_block_size_tokens}) does not match physical kernel block"
+            " size ({block_size_tokens}). Using the latter.",
             versions=">=0.11.1",
-            example="User-specified logical block size (16) does not match physical kernel block size (16). Using"
-            " the latter.",
+            example="User-specified logical block size (128) does not match physical kernel block size (64). Using the"
+            " latter.",
         ),
         Template(
-            "Post-processing device kv cache on receive by {_}",
+            "Post-processing device kv cache on receive by converting block_size with {_}x bigger[[ and permuting"
+            " layout from HND to NHD]].",
             versions=">=0.14.0",
-            example="Post-processing device kv cache on receive by 16",
+            example="Post-processing device kv cache on receive by converting block_size with 4x bigger and permuting"
+            " layout from HND to NHD.",
+        ),
+        Template(
+            "Post-processing device kv cache on receive by permuting layoutfrom HND to NHD.",
+            versions=">=0.14.0",
+            example="Post-processing device kv cache on receive by permuting layoutfrom HND to NHD.",
+        ),
+        Template(
+            "Post-processing device kv cache on receive by zeroing untransferred blocks.",
+            versions=">=0.27.0",
+            example="Post-processing device kv cache on receive by zeroing untransferred blocks.",
         ),
         Template(
             "Hybrid Memory Allocator is enabled with NIXL",
@@ -163,20 +206,24 @@ class TransferLayout(Record):
             example="Setting UCX_RCACHE_MAX_UNRELEASED to '1024' to avoid a rare memory leak in UCX when using NIXL.",
         ),
         Template(
-            "Bidirectional KV transfer is enabled and the kv recompute threshold is set to {_} tokens{_}",
+            "Bidirectional KV transfer is enabled and the kv recompute threshold is set to {threshold_tokens}"
+            " tokens[[.KV blocks on D are released after a TTL of {seconds} seconds.]]",
             versions=">=0.21.0",
-            example="Bidirectional KV transfer is enabled and the kv recompute threshold is set to 16 tokens16",
+            example="Bidirectional KV transfer is enabled and the kv recompute threshold is set to 64 tokens.KV blocks"
+            " on D are released after a TTL of 480 seconds.",
         ),
         Template(
-            "UMBP loads asynchronously for models with several KV cache groups, {_}",
+            "UMBP loads asynchronously for models with several KV cache groups, Mamba-style or sparse-attention"
+            " indexer layers; load_async=false is ignored",
             versions=">=0.33.0",
-            example="UMBP loads asynchronously for models with several KV cache groups, 16",
+            example="UMBP loads asynchronously for models with several KV cache groups, Mamba-style or"
+            " sparse-attention indexer layers; load_async=false is ignored",
         ),
         Template(
             "SimpleCPU external lookup requires scheduler-block-aligned local tokens, got {_} tokens with scheduler"
             " block size {_}.",
             versions=">=0.30.0",
-            example="SimpleCPU external lookup requires scheduler-block-aligned local tokens, got 16 tokens with"
+            example="SimpleCPU external lookup requires scheduler-block-aligned local tokens, got 2011 tokens with"
             " scheduler block size 16.",
         ),
     )

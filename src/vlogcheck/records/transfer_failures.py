@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vlogcheck.template import Record, Template, Word
+from vlogcheck.units import GiB
 
 __all__ = ["KVTransferFailed"]
 
@@ -12,157 +13,228 @@ class KVTransferFailed(Record):
 
     request: Word | None = None
     """The request."""
+    requests: int | None = None
+    """How many requests it concerns."""
+    tokens: int | None = None
+    """Tokens it concerns."""
+    blocks: int | None = None
+    """Blocks it concerns."""
+    missing_blocks: int | None = None
+    """Blocks the other side does not have."""
+    local_blocks: int | None = None
+    """Blocks of the request here."""
+    remote_blocks: int | None = None
+    """Blocks of the request on the other side."""
+    block_size_tokens: int | None = None
+    """Tokens of one block."""
+    size_gib: GiB | None = None
+    """Size of the tensor that could not be sent. The label GB means GiB."""
+    workers: int | None = None
+    """Workers that had fetched the blocks."""
+    seconds: float | None = None
+    """Time waited."""
 
     templates = (
         Template(
-            "Request {request} timed out after {_} seconds without being sent. Freeing its blocks on the producer"
-            " side.",
+            "Request {request} timed out after {seconds} seconds without being sent. Freeing its blocks on the"
+            " producer side.",
             versions=">=0.13.0",
-            example="Request r1 timed out after 16 seconds without being sent. Freeing its blocks on the producer"
-            " side.",
+            example="Request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908 timed out after 480 seconds without being sent."
+            " Freeing its blocks on the producer side.",
         ),
         Template(
-            "Request {request}: cannot store {_}",
-            versions=">=0.11.1",
-            example="Request r1: cannot store 16",
+            "Request {request}: cannot store {blocks} blocks",
+            versions=">=0.11.1,<0.20.0",
+            example="Request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908: cannot store 24 blocks",
         ),
         Template(
-            "Cannot store {_} blocks",
+            "Request {request}: cannot store blocks",
+            versions=">=0.20.0,<0.26.0",
+            example="Request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908: cannot store blocks",
+        ),
+        Template(
+            "Request {request}: cannot store chunks",
+            versions=">=0.26.0",
+            example="Request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908: cannot store chunks",
+        ),
+        Template(
+            "Cannot store {blocks} blocks",
             versions=">=0.11.0,<0.11.1",
-            example="Cannot store 16 blocks",
+            example="Cannot store 24 blocks",
         ),
         Template(
-            "Cannot release WRITE prefill blocks for request {request}: missing {_}",
+            "Cannot release WRITE prefill blocks for request {request}: missing [[transfer_id]][[remote notify"
+            " address]]",
             versions=">=0.24.0",
-            example="Cannot release WRITE prefill blocks for request r1: missing 16",
+            example="Cannot release WRITE prefill blocks for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908:"
+            " missing transfer_id",
         ),
         Template(
-            "RDMA transfer failed for request {request}: {_} (code={_}). Notifying prefill to free blocks{_}",
+            "RDMA transfer failed for request {request}: {_} (code={_}). Notifying prefill to free blocks[[; request"
+            " will be aborted by timeout.]][[ and recording the load error where scheduler recovery is supported.]]",
             versions=">=0.23.0",
-            example="RDMA transfer failed for request r1: 16 (code=16). Notifying prefill to free blocks16",
+            example="RDMA transfer failed for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908: unknown"
+            " (code=unknown). Notifying prefill to free blocks and recording the load error where scheduler recovery"
+            " is supported.",
         ),
         Template(
-            "Deferred write task for request {request} timed out after {_}s waiting for remote blocks",
+            "Deferred write task for request {request} timed out after {seconds}s waiting for remote blocks",
             versions=">=0.33.0",
-            example="Deferred write task for request r1 timed out after 16s waiting for remote blocks",
+            example="Deferred write task for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908 timed out after 60.2s"
+            " waiting for remote blocks",
         ),
         Template(
-            "Deferred write task for request {request} expired after {_}s (remote blocks never arrived), marking done",
+            "Deferred write task for request {request} expired after {seconds}s (remote blocks never arrived), marking"
+            " done",
             versions=">=0.23.0,<0.33.0",
-            example="Deferred write task for request r1 expired after 16s (remote blocks never arrived), marking done",
+            example="Deferred write task for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908 expired after 60.2s"
+            " (remote blocks never arrived), marking done",
         ),
         Template(
-            "Releasing expired KV blocks for request {request} which were retrieved by {_}",
+            "Releasing expired KV blocks for request {request} which were retrieved by {workers} [[decode worker(s)"
+            " within {seconds} seconds.]][[remote worker(s) before lease expired.]]",
             versions=">=0.10.1",
-            example="Releasing expired KV blocks for request r1 which were retrieved by 16",
+            example="Releasing expired KV blocks for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908 which were"
+            " retrieved by 0 decode worker(s) within 480 seconds.",
         ),
         Template(
-            "Potentially invalid KV blocks for unrecognized request {request} were retrieved by a decode worker."
-            " They may have expired.",
+            "Potentially invalid KV blocks for unrecognized request {request} were retrieved by a decode worker. They"
+            " may have expired.",
             versions=">=0.10.1",
-            example="Potentially invalid KV blocks for unrecognized request r1 were retrieved by a decode worker."
-            " They may have expired.",
+            example="Potentially invalid KV blocks for unrecognized request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908"
+            " were retrieved by a decode worker. They may have expired.",
         ),
         Template(
             "No[[ local]] blocks to push for request {request}",
             versions=">=0.24.0",
-            example="No local blocks to push for request r1",
+            example="No local blocks to push for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908",
         ),
         Template(
             "Handshake failed for request {request}, marking blocks as invalid",
             versions=">=0.11.1,<0.14.0",
-            example="Handshake failed for request r1, marking blocks as invalid",
+            example="Handshake failed for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908, marking blocks as invalid",
         ),
         Template(
-            "NIXL send_notif failed for request {request}: P worker blocks will be freed after timeout. {_}",
+            "NIXL send_notif failed for request {request}: P worker blocks will be freed after timeout. This may"
+            " indicate network issues.",
             versions=">=0.11.1,<0.14.0",
-            example="NIXL send_notif failed for request r1: P worker blocks will be freed after timeout. 16",
+            example="NIXL send_notif failed for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908: P worker blocks"
+            " will be freed after timeout. This may indicate network issues.",
         ),
         Template(
             "NIXL transfer failed for request {request} with state {_}. Marking blocks as invalid.",
             versions=">=0.11.1,<0.14.0",
-            example="NIXL transfer failed for request r1 with state ERR. Marking blocks as invalid.",
+            example="NIXL transfer failed for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908 with state ERR."
+            " Marking blocks as invalid.",
         ),
         Template(
-            "NIXL transfer {_} for request {request}. Marking blocks as invalid.",
+            "NIXL transfer [[setup/initiation failed]][[exception]] for request {request}. Marking blocks as invalid.",
             versions=">=0.11.1,<0.14.0",
-            example="NIXL transfer exception for request r1. Marking blocks as invalid.",
+            example="NIXL transfer exception for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908. Marking blocks as"
+            " invalid.",
         ),
         Template(
-            "req {request}: local blocks({_}) {_} remote blocks({_}){_}",
-            versions=">=0.16.0",
-            example="req r1: local blocks(16) 16 remote blocks(16)16",
+            "req {request}: local blocks({local_blocks}) less than remote blocks({remote_blocks})!",
+            versions=">=0.16.0,<0.20.0",
+            example="req chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908: local blocks(96) less than remote blocks(128)!",
         ),
         Template(
-            "Error happens during {_}ferring kvcache for {_}",
+            "req {request}: local blocks({local_blocks}) < remote blocks({remote_blocks}) in a KV cache group[["
+            " (is_mamba_group={_})]]",
+            versions=">=0.20.0",
+            example="req chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908: local blocks(96) < remote blocks(128) in a KV"
+            " cache group (is_mamba_group=False)",
+        ),
+        Template(
+            "Error happens during transferring kvcache for {_}: {_}",
             versions=">=0.18.0,<0.30.0",
-            example="Error happens during transferring kvcache for r1: timeout",
+            example="Error happens during transferring kvcache for ['chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908']:"
+            " Mooncake transfer engine returned -1",
         ),
         Template(
-            "Error happens during tranfering kvcache for {_}",
-            versions=">=0.13.0,<0.18.0",
-            example="Error happens during tranfering kvcache for 16",
+            "Error happens during tranfering kvcache for {_}, see logs in prefiller.",
+            versions=">=0.13.0,<0.16.0",
+            example="Error happens during tranfering kvcache for ['chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908'], see"
+            " logs in prefiller.",
         ),
         Template(
-            "Failing {_} request(s) due to KV load failure (failure_policy=fail, {_} tokens affected). Request IDs:"
-            " {_}",
+            "Error happens during tranfering kvcache for {_}: {_}",
+            versions=">=0.16.0,<0.18.0",
+            example="Error happens during tranfering kvcache for ['chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908']:"
+            " Mooncake transfer engine returned -1",
+        ),
+        Template(
+            "Failing {requests} request(s) due to KV load failure (failure_policy=fail, {tokens} tokens affected)."
+            " Request IDs: {_}",
             versions=">=0.13.0",
-            example="Failing 16 request(s) due to KV load failure (failure_policy=fail, 16 tokens affected). Request"
-            " IDs: 16",
+            example="Failing 1 request(s) due to KV load failure (failure_policy=fail, 1792 tokens affected). Request"
+            " IDs: {'chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908'}",
         ),
         Template(
-            "Recovered from KV load failure: {_} request(s) rescheduled ({_} tokens affected).",
+            "Recovered from KV load failure: {requests} request(s) rescheduled ({tokens} tokens affected).",
             versions=">=0.11.1",
-            example="Recovered from KV load failure: 16 request(s) rescheduled (16 tokens affected).",
+            example="Recovered from KV load failure: 1 request(s) rescheduled (1792 tokens affected).",
         ),
         Template(
-            "{_}Send Tensor, Peer Out Of Memory/Threshold, {_}",
+            "🔴Send Tensor, Peer Out Of Memory/Threshold, {_} 👉 {_}, MyRank:{_}, data:{_}, tensor:{_},"
+            " size:{size_gib:.6f}GB, response:{_}",
             versions=">=0.9.2,<0.24.0",
-            example="16Send Tensor, Peer Out Of Memory/Threshold, 16",
+            example="🔴Send Tensor, Peer Out Of Memory/Threshold, 192.0.2.10:21001 👉 192.0.2.11:22001, MyRank:0,"
+            " data:{'cmd': 'PUT', 'tensor_id':"
+            " 'chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908#model.layers.0.self_attn.attn'}, tensor:torch.Size([2, 128,"
+            " 16, 8, 128]), size:0.007812GB, response:1",
         ),
         Template(
-            "{_}Recv Tensor, Out Of Memory, {_}",
+            "🔴[PUT]Recv Tensor, Out Of Memory, {_}👈{_}, data:{_}",
             versions=">=0.9.2,<0.24.0",
-            example="16Recv Tensor, Out Of Memory, 16",
+            example="🔴[PUT]Recv Tensor, Out Of Memory, 192.0.2.11:22001👈192.0.2.10:21001, data:{'cmd': 'PUT',"
+            " 'tensor_id': 'chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908#model.layers.0.self_attn.attn'}",
         ),
         Template(
-            "EC Connector: quarantined mm_hash={_} from {_} timed out; evicting blocks",
+            "EC Connector: quarantined mm_hash={_} from {_}:{_} timed out; evicting blocks",
             versions=">=0.30.0",
-            example="EC Connector: quarantined mm_hash=16 from 16 timed out; evicting blocks",
-        ),
-        Template(
-            "EC producer: consumer did not complete NIXL READ mm_hash={_} within the pin lease; releasing pinned"
+            example="EC Connector: quarantined mm_hash=9f2c4b7a1d5e8f03 from 192.0.2.10:5600 timed out; evicting"
             " blocks",
-            versions=">=0.30.0",
-            example="EC producer: consumer did not complete NIXL READ mm_hash=16 within the pin lease; releasing"
+        ),
+        Template(
+            "EC producer: consumer did not complete NIXL READ mm_hash={_} key={_} within the pin lease; releasing"
             " pinned blocks",
-        ),
-        Template(
-            "Mooncake EC {_}memory unregistration failed{_}",
             versions=">=0.30.0",
-            example="Mooncake EC 16memory unregistration failed16",
+            example="EC producer: consumer did not complete NIXL READ mm_hash=9f2c4b7a1d5e8f03 key=7 within the pin"
+            " lease; releasing pinned blocks",
         ),
         Template(
-            "P2PSession {_}: fetch kv_request_id={_} demanded {_} blocks but {_} have no pinned supply; failing"
-            " fetch immediately",
+            "Mooncake EC memory unregistration failed for address {_}: {_}",
+            versions=">=0.30.0",
+            example="Mooncake EC memory unregistration failed for address 139875241263104: -1",
+        ),
+        Template(
+            "Mooncake EC batch memory unregistration failed: {_}",
+            versions=">=0.30.0",
+            example="Mooncake EC batch memory unregistration failed: -1",
+        ),
+        Template(
+            "P2PSession {_}: fetch kv_request_id={request} round={_} demanded {blocks} blocks but {missing_blocks}"
+            " have no pinned supply; failing fetch immediately",
             versions=">=0.27.0",
-            example="P2PSession 16: fetch kv_request_id=16 demanded 16 blocks but 16 have no pinned supply; failing"
-            " fetch immediately",
+            example="P2PSession 192.0.2.11:7777: fetch kv_request_id=chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908 round=0"
+            " demanded 28 blocks but 4 have no pinned supply; failing fetch immediately",
         ),
         Template(
-            "P2PSession {_}: write_blocks failed for {_} ({_} blocks)",
+            "P2PSession {_}: write_blocks failed for {request} ({blocks} blocks)",
             versions=">=0.25.0",
-            example="P2PSession 16: write_blocks failed for 16 (16 blocks)",
+            example="P2PSession 192.0.2.11:7777: write_blocks failed for chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908 (28"
+            " blocks)",
         ),
         Template(
-            "Load of {_} blocks for job {_} failed at block {_}: {_}",
+            "Load of {blocks} blocks for job {_} failed at block {_}: {_}",
             versions=">=0.28.0",
-            example="Load of 16 blocks for job 16 failed at block 16: 16",
+            example="Load of 24 blocks for job 18 failed at block 3: [Errno 5] Input/output error",
         ),
         Template(
-            "Failed to reset prefix cache because some blocks ({_}) are not freed yet",
+            "Failed to reset prefix cache because some blocks ({blocks}) are not freed yet",
             versions=">=0.7.0",
-            example="Failed to reset prefix cache because some blocks (16) are not freed yet",
+            example="Failed to reset prefix cache because some blocks (128) are not freed yet",
         ),
         Template(
             "The number of tokens is more than the number of blocks.Something might be wrong in scheduling logic!",
@@ -171,9 +243,9 @@ class KVTransferFailed(Record):
             " logic!",
         ),
         Template(
-            "Num tokens: {_}, num blocks: {_}, block size: {_}",
+            "Num tokens: {tokens}, num blocks: {blocks}, block size: {block_size_tokens}",
             versions=">=0.11.1",
-            example="Num tokens: 16, num blocks: 16, block size: 16",
+            example="Num tokens: 2011, num blocks: 120, block size: 16",
         ),
         Template(
             "You have some decode requests while using SimpleConnector. Their KVCache won't be sent.",
@@ -181,14 +253,20 @@ class KVTransferFailed(Record):
             example="You have some decode requests while using SimpleConnector. Their KVCache won't be sent.",
         ),
         Template(
-            "Please install mooncake by following the instructions at {_} to run {_} with MooncakeTransferEngine.",
+            "Please install mooncake by following the instructions at"
+            " https://github.com/kvcache-ai/Mooncake/blob/main/doc/en/build.md to run VLLM with"
+            " MooncakeTransferEngine.",
             versions=">=0.13.0",
-            example="Please install mooncake by following the instructions at 16 to run 16 with"
+            example="Please install mooncake by following the instructions at"
+            " https://github.com/kvcache-ai/Mooncake/blob/main/doc/en/build.md to run VLLM with"
             " MooncakeTransferEngine.",
         ),
         Template(
-            "Not pairing remote {_}-token blocks with local {_}-token blocks: {_}",
+            "Not pairing remote {_}-token blocks with local {_}-token blocks: [[their {_}-token common unit would"
+            " split each block into more than {_} transfers.]][[the remote KV layout cannot be split into {_}-token"
+            " units.]]",
             versions=">=0.33.0",
-            example="Not pairing remote 16-token blocks with local 16-token blocks: 16",
+            example="Not pairing remote 784-token blocks with local 528-token blocks: their 16-token common unit would"
+            " split each block into more than 16 transfers.",
         ),
     )
