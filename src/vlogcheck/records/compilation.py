@@ -112,6 +112,11 @@ class GraphLoaded(Record):
             versions=">=0.7.3,<0.8.5",
             example="Directly load the compiled graph for shape None from the cache",
         ),
+        Template(
+            "Directly lookup the graph for shape {shape} from the cache",
+            versions=">=0.6.5,<0.7.3",
+            example="Directly lookup the graph for shape None from the cache",
+        ),
     )
 
 

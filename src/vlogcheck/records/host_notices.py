@@ -165,9 +165,9 @@ class LongContextWarning(Record):
 
     templates = (
         Template(
-            "The model has a long context length ({max_model_len}). This may cause{_}OOM during the initial memory"
+            "The model has a long context length ({max_model_len}). This may cause{_}OOM[[ errors]] during the initial memory"
             " profiling phase, {_}",
-            versions=">=0.8.0,<0.11.0",
+            versions=">=0.5.3,<0.11.0",
             example="The model has a long context length (4096). This may cause16OOM during the initial memory"
             " profiling phase, 16",
         ),

@@ -203,6 +203,13 @@ class QuantizationNotice(Record):
             example="Detected fp8 checkpoint. Please note that the format is experimental and subject to change.",
         ),
         Template(
+            "Detected ModelOpt {method} checkpoint[[ (quant_algo={_})]]. Please note that the format is experimental and could"
+            " change[[ in future]].",
+            versions=">=0.6.1,<0.30.0",
+            example="Detected ModelOpt NVFP4 checkpoint (quant_algo=NVFP4). Please note that the format is experimental and"
+            " could change in future.",
+        ),
+        Template(
             "The model is convertible to {method} during runtime. Using {_} kernel.",
             versions=">=0.4.3,<0.24.0",
             example="The model is convertible to gptq_marlin during runtime. Using gptq_marlin kernel.",

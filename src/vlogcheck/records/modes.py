@@ -30,7 +30,7 @@ class EngineFallback(Record):
 
     templates = (
         Template(
-            "{feature} is not supported by the V1 Engine. Falling back to V0. {_}",
+            "{feature} is not supported by the V1 Engine. Falling back to V0.[[ {_}]]",
             versions=">=0.8.0,<0.11.1",
             example="--kv-cache-dtype is not supported by the V1 Engine. Falling back to V0. We recommend to remove"
             " --kv-cache-dtype from your config in favor of the V1 Engine.",
@@ -59,6 +59,12 @@ class ModelRunner(Record):
             "Model Runner V2 does not yet support {reason}; using the V1 model runner instead.",
             versions=">=0.23.0",
             example="Model Runner V2 does not yet support LoRA; using the V1 model runner instead.",
+            values={"runner": "V1"},
+        ),
+        Template(
+            "Model runner v2 does not yet support {reason}; using the v1 model runner instead.",
+            versions=">=0.22.0,<0.23.0",
+            example="Model runner v2 does not yet support LoRA; using the v1 model runner instead.",
             values={"runner": "V1"},
         ),
         Template(

@@ -174,7 +174,7 @@ class IterationDetails(Record):
             " tokens, iteration elapsed time: 12.34 ms, GPU KV cache usage: 12.1%",
         ),
         Template(
-            _STEP,
+            _STEP + "[[ (dummy)]]",
             versions=">=0.14.0,<0.26.0",
             example="Iteration(12): 1 context requests, 512 context tokens, 7 generation requests, 7 generation tokens,"
             " iteration elapsed time: 12.34 ms",

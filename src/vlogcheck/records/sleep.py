@@ -62,4 +62,10 @@ class SleepTime(Record):
             example="It took 0.812000 seconds to wake up tags {'kv_cache', 'weights'}.",
             values={"state": "awake"},
         ),
+        Template(
+            "It took {seconds} seconds to discard tags {_}.",
+            versions=">=0.31.0",
+            example="It took 0.204000 seconds to discard tags {'kv_cache'}.",
+            values={"state": "asleep"},
+        ),
     )
