@@ -14,6 +14,7 @@ from tests.conftest import SHARED
 from vlogcheck import check
 from vlogcheck._reading import read
 from vlogcheck.budget.releases import parse_release
+from vlogcheck.deployment import block_size_of, platform_of
 from vlogcheck.device_rule import device_rule
 from vlogcheck.expect import Expectation
 from vlogcheck.observed import observe
@@ -297,3 +298,48 @@ def test_0_6_4_charges_others_and_still_closes(
     assert left is not None
     assert 0 in left
     assert known.rule.others_charged
+
+
+def test_intel_gpus_print_the_card_before_the_profile_run_and_its_peak_after_it() -> None:
+    text = (
+        "(EngineCore_0 pid=7) INFO 03-01 10:00:00 [core.py:74] Initializing a V1 LLM engine (v0.10.1) with config: model='m',"
+        " max_seq_len=4096, device_config=xpu\n"
+        "(EngineCore_0 pid=7) INFO 03-01 10:00:05 [gpu_model_runner.py:2018] Model loading took 12.5000 GiB and 5.05 seconds\n"
+        "(EngineCore_0 pid=7) INFO 03-01 10:00:06 [xpu_worker.py:104] Before memory profiling run, total GPU memory: 65520.00"
+        " MB, model load takes 12800.00 MB, free gpu memory is 52435.00 MB.\n"
+        "(EngineCore_0 pid=7) INFO 03-01 10:00:07 [xpu_worker.py:139] After memory profiling run, peak memory usage is 13500.00"
+        " MB,torch mem is 12800.00 MB, non-torch mem is 400.00 MB, free gpu memory is 51896.00 MB.\n"
+    )
+    ledger = rank(text)
+    for key, mib in (("total", 65520), ("non_torch", 400), ("activation", 300), ("kv_cache", 0.9 * 65520 - 13500)):
+        size = ledger[key].interval
+        assert size is not None, key
+        assert abs(size.mid - mib * MIB) < MIB, key
+
+
+@pytest.mark.parametrize(
+    ("file", "platform", "block"),
+    [
+        ("cpu_model_runner.py:104", "cpu", 128),
+        ("tpu_runner.py:88", "tpu", None),
+        ("hpu_worker.py:12", "hpu", None),
+        ("xpu_worker.py:12", "xpu", None),
+        ("worker_v1.py:234", "npu", 128),
+        ("model_runner_v1.py:2661", "npu", 128),
+        ("v1/worker/cpu_model_runner.py:104", "cpu", 128),
+        ("gpu_model_runner.py:104", None, 16),
+    ],
+)
+def test_a_source_file_of_one_platform_alone_tells_the_platform(
+    file: str, platform: str | None, block: int | None
+) -> None:
+    """Releases before 0.30 print "GPU KV cache size" everywhere, and a piece of a log has no line of the platform."""
+    text = (
+        f"INFO 03-01 10:00:00 [{file}] Starting to load model org/m...\n"
+        "INFO 03-01 10:00:05 [kv_cache_utils.py:1291] GPU KV cache size: 34,048 tokens\n"
+    )
+    (startup,) = read(text.encode()).startups
+    assert platform_of(startup) == platform
+    size = block_size_of(startup)
+    assert (size.tokens if size is not None else None) == block
+    assert startup.model == "org/m"

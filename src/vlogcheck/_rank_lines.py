@@ -39,12 +39,16 @@ class RankLines:
         self._twins = [other for other in ranks if (other.process, other.pid) == key]
         self._alone = len(ranks) == 1
 
-    def last(self, kind: type[R]) -> R | None:
-        """Return the rank's last record of a kind, or None where the log does not say whose it is."""
+    def last(self, kind: type[R], having: str | None = None) -> R | None:
+        """Return the rank's last record of a kind (with a field set), None where the log does not say whose it is."""
         own = self._rank.last(kind)
-        if own is not None:
+        if own is not None and having is None:
             return own
-        records = [r for r in self._engine.records if isinstance(r, kind)]
+        records = [
+            r
+            for r in self._engine.records
+            if isinstance(r, kind) and (having is None or getattr(r, having) is not None)
+        ]
         tagged = [r for r in records if (r.process, r.pid) == (self._rank.process, self._rank.pid)]
         if self._alone:
             return (tagged or records)[-1] if records else None

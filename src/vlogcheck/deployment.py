@@ -15,6 +15,7 @@ from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     AttentionBackend,
     BlockSizeSet,
+    CPUKVCache,
     DeviceBlocks,
     HybridBlockSize,
     KVCacheCapacity,
@@ -41,6 +42,11 @@ __all__ = [
 
 _MODELLED = frozenset({"cuda", "rocm", "cpu"})
 _NAMES = {"ascend": "npu", "gpu": "cuda", "neuron": "neuron"}
+_FILES = {name: name for name in ("cpu", "xpu", "hpu", "tpu")} | {"worker_v1.py": "npu", "model_runner_v1.py": "npu"}
+_FILES_OF = tuple(
+    f"{name}_{part}" for name in ("cpu", "xpu", "hpu", "tpu") for part in ("worker.", "model_runner.", "runner.")
+)
+"""Files of one platform alone: `cpu_worker.py`, `tpu_runner.py`; vllm-ascend's until 0.13 are named after the engine."""
 _BACKEND_BLOCKS = {"FLASHMLA": 64, "CUTLASS_MLA": 128}
 """Tokens per block that a back end needs whatever was asked for (vllm/platforms/cuda.py)."""
 
@@ -80,12 +86,24 @@ def platform_of(startup: Startup) -> str | None:
         return _NAMES.get(name, name)
     config = startup.config
     said = config.config.get("device_config") if config is not None and isinstance(config.config, dict) else None
-    devices = [str(said)] if said else []
+    devices = [str(said)] if said else [told] if (told := _told_by_files(startup)) else []
     devices += [r.device for r in startup.all(DeviceBlocks)] + [r.device for r in startup.all(KVCacheCapacity)]
     for device in devices:
         name = device.lower().partition(":")[0]
         if name in ("cpu", "cuda", "rocm", "npu", "xpu", "hpu", "tpu"):
             return name
+    return None
+
+
+def _told_by_files(startup: Startup) -> str | None:
+    """Return the platform whose own source file or own message a line is of."""
+    for record in startup.records:
+        file = (record.source or "").partition(":")[0].rpartition("/")[2]
+        name = _FILES.get(file) or (_FILES.get(file.partition("_")[0]) if file.startswith(_FILES_OF) else None)
+        if name is not None:
+            return name
+        if isinstance(record, CPUKVCache):
+            return "cpu"
     return None
 
 
@@ -163,8 +181,6 @@ def available_memory(startup: Startup, engine: Engine, ranks: Sequence[RankLedge
 
     `ranks` are those that printed something. A fixed size in bytes is exact; a printed figure is the interval of its rounding.
     """
-    from vlogcheck.records import CPUKVCache
-
     fixed = _count(stated(startup, "kv_cache_memory_bytes")) or _count(startup.args.get("kv_cache_memory"))
     if fixed is not None:
         return Available([Interval.exactly(fixed)], "--kv-cache-memory-bytes", None, True)

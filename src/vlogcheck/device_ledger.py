@@ -61,6 +61,7 @@ def observe_rank(
     _add_requested(ledger, lines, use, profile, refusal)
     _add_weights(ledger, lines, use, profile, result)
     _add_peak(ledger, use, profile, result)
+    _add_xpu_peak(ledger, lines)
     add_graphs(ledger, lines, use, rule)
     _add_pool(ledger, lines, use, profile)
     if len(ranks) == 1 and ledger["requested"].known and not ledger["kv_cache"].known:
@@ -92,7 +93,8 @@ def _add_card(
     start: MemoryUse | FreeMemoryTooLow | None, expectation: Expectation | None,
 ) -> None:  # fmt: skip
     """Add the card's total and what was free of it when the worker started."""
-    snapshot, pool, xpu = lines.last(MemorySnapshot), lines.last(KVCacheMemory), lines.last(XPUMemory)
+    snapshot, pool = lines.last(MemorySnapshot), lines.last(KVCacheMemory)
+    xpu = lines.last(XPUMemory, having="total_gib")
     told = [r for r in (summary, snapshot, pool, xpu) if r is not None]
     totals = [(r.total_gib, r.line) for r in told if r.total_gib is not None and r.total_gib > 0]
     failed = lines.last(OutOfMemory)
@@ -198,6 +200,20 @@ def _add_peak(
             return
         ledger.printed("activation", "peak activation", record.activation_gib, record.line)
         return
+
+
+def _add_xpu_peak(ledger: Ledger, lines: RankLines) -> None:
+    """Add what Intel's worker prints of the profile run: its peak is that of the whole device (xpu_worker.py, 0.9.2 to 0.15)."""
+    record = lines.last(XPUMemory, having="peak_gib")
+    if record is None or "non_torch" in ledger or record.non_torch_gib is None or record.torch_gib is None:
+        return
+    assert record.peak_gib is not None
+    ledger.printed("non_torch", "non-torch memory", record.non_torch_gib, record.line)
+    others = record.torch_gib.bytes.plus(record.non_torch_gib.bytes)
+    ledger.between(
+        "activation", "peak activation", "bytes", record.peak_gib.bytes.minus(others), "derived",
+        formula="peak − torch memory − non-torch memory", line=record.line,
+    )  # fmt: skip
 
 
 def _add_pool(ledger: Ledger, lines: RankLines, use: MemoryUse | None, profile: MemoryProfile | None) -> None:

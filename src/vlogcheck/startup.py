@@ -18,11 +18,13 @@ from vlogcheck.records import (
     GraphCapture,
     KVCacheCapacity,
     KVCacheMemory,
+    LoadStart,
     MaxConcurrency,
     MemoryProfile,
     MemoryUse,
     OutOfMemory,
     Ready,
+    ServedModel,
     ServerArgs,
     ServerVersion,
     WeightsLoaded,
@@ -157,7 +159,10 @@ class Startup(Printed):
         if config is not None and config.model:
             return config.model
         model = self.args.get("model") or self.args.get("model_tag")
-        return model if isinstance(model, str) else None
+        if isinstance(model, str):
+            return model
+        told = self.last(ServedModel) or next((r for r in self.all(LoadStart) if r.model), None)
+        return told.model if told is not None else None
 
     @property
     def phase(self) -> str:
