@@ -105,7 +105,7 @@ class Messages:
         if record is None and self._recogniser.waits:
             return
         if self._recogniser.torn:
-            if REQUEST_MESSAGE.match(line.message) is None:
+            if line.message.strip() and REQUEST_MESSAGE.match(line.message) is None:
                 self._report(line)
             return
         for part in self._mender.take(line, record):
