@@ -17,29 +17,29 @@ class KernelTokens(Record):
         Template(
             "Warming up Step5 DSA scored prefill with {tokens} tokens.",
             versions=">=0.33.0",
-            example="Warming up Step5 DSA scored prefill with 4096 tokens.",
+            example="Warming up Step5 DSA scored prefill with 8192 tokens.",
         ),
         Template(
             "Skipping Step5 DSA scored-prefill warmup: needs {tokens} tokens per step.",
             versions=">=0.33.0",
-            example="Skipping Step5 DSA scored-prefill warmup: needs 4096 tokens per step.",
+            example="Skipping Step5 DSA scored-prefill warmup: needs 8192 tokens per step.",
         ),
         Template(
             "DSV4.1 mHC: MoE top-k finalize fused into the all-reduce for up to {tokens} tokens.",
             versions=">=0.31.0",
-            example="DSV4.1 mHC: MoE top-k finalize fused into the all-reduce for up to 4096 tokens.",
+            example="DSV4.1 mHC: MoE top-k finalize fused into the all-reduce for up to 256 tokens.",
         ),
         Template(
             "K3 latent-MoE tail fusion with deferred top-k finalization is enabled for up to {tokens} tokens.",
             versions=">=0.29.0",
-            example="K3 latent-MoE tail fusion with deferred top-k finalization is enabled for up to 4096 tokens.",
+            example="K3 latent-MoE tail fusion with deferred top-k finalization is enabled for up to 512 tokens.",
         ),
         Template(
             "DeepSeek V4.1 indexer: candidate consumers score only the candidate blocks with DeepGEMM sparse MQA"
             " logits ({_} sparse blocks of {tokens} tokens per row).",
             versions=">=0.31.0",
             example="DeepSeek V4.1 indexer: candidate consumers score only the candidate blocks with DeepGEMM sparse"
-            " MQA logits (16 sparse blocks of 4096 tokens per row).",
+            " MQA logits (128 sparse blocks of 64 tokens per row).",
         ),
     )
 
@@ -70,63 +70,78 @@ class HarmlessMention(Record):
         Template(
             "Very small vocabulary intersection ({_} tokens).",
             versions=">=0.25.0",
-            example="Very small vocabulary intersection (16 tokens).",
+            example="Very small vocabulary intersection (97 tokens).",
         ),
         Template(
             "Memory usage before: {_}",
             versions=">=0.4.1",
-            example="Memory usage before: 16",
+            example="Memory usage before: CPU: (maxrss: 2,911MiB F: 481,202MiB) GPU: (U: 1,024MiB F: 80,127MiB T:"
+            " 81,151MiB) TORCH: (R: 512MiB/512MiB, A: 498MiB/498MiB)",
         ),
         Template(
             "Memory usage after: {_}",
             versions=">=0.4.1",
-            example="Memory usage after: 16",
+            example="Memory usage after: CPU: (maxrss: 3,402MiB F: 480,711MiB) GPU: (U: 16,344MiB F: 64,807MiB T:"
+            " 81,151MiB) TORCH: (R: 15,832MiB/15,832MiB, A: 15,818MiB/15,818MiB)",
         ),
         Template(
             "Reloaded LoRA adapter '{_}' in place from the same path '{_}'. Prefix-cache blocks computed with its"
-            " previous weights are not invalidated; {_}",
+            " previous weights are not invalidated; load changed weights from a new path to avoid reusing them.",
             versions=">=0.31.0",
-            example="Reloaded LoRA adapter '16' in place from the same path '16'. Prefix-cache blocks computed with"
-            " its previous weights are not invalidated; 16",
+            example="Reloaded LoRA adapter 'sql-lora' in place from the same path '/adapters/sql-lora'. Prefix-cache"
+            " blocks computed with its previous weights are not invalidated; load changed weights from a new path to"
+            " avoid reusing them.",
         ),
         Template(
             "Please follow the prompt format that is documented on HuggingFace which does not involve repeating {_}"
             " tokens.",
             versions=">=0.5.1,<0.8.3",
             example="Please follow the prompt format that is documented on HuggingFace which does not involve"
-            " repeating 16 tokens.",
+            " repeating <|image|> tokens.",
         ),
         Template(
             "FP8 {_} TP loading uses complete checkpoint blocks: local allocation {_}, without weight requantization.",
             versions=">=0.31.0",
-            example="FP8 16 TP loading uses complete checkpoint blocks: local allocation 16, without weight"
+            example="FP8 marlin TP loading uses complete checkpoint blocks: local allocation 384, without weight"
             " requantization.",
         ),
         Template(
-            "DeepSeek V4 FP8 WO_A needs group-128 blocks for {_}",
+            "DeepSeek V4 FP8 WO_A needs group-128 blocks for {_} groups of {_} outputs, got weight {_} and scale {_}."
+            " Falling back to BF16 WO_A.",
             versions=">=0.31.0",
-            example="DeepSeek V4 FP8 WO_A needs group-128 blocks for 16",
+            example="DeepSeek V4 FP8 WO_A needs group-128 blocks for 8 groups of 1024 outputs, got weight (8192, 4096)"
+            " and scale (64, 16). Falling back to BF16 WO_A.",
         ),
         Template(
-            "Decoder SWA bounded replay: {_} tokens only.",
+            "Decoder SWA bounded replay: in eager prefill steps, layer {_} writes its KV for every token, and the rest"
+            " of it and layers {_}-{_} run on each request's last {_} tokens only.",
             versions=">=0.32.0",
-            example="Decoder SWA bounded replay: 16 tokens only.",
+            example="Decoder SWA bounded replay: in eager prefill steps, layer 56 writes its KV for every token, and"
+            " the rest of it and layers 57-60 run on each request's last 128 tokens only.",
         ),
         Template(
-            "To initialize buffers correctly, we instantiate the parent module {_}",
+            "To initialize buffers correctly, we instantiate the parent module and and extract the value of the buffer"
+            " from it. In this case, the parent module is the base model. Instantiating the entire model here risks"
+            " GPU OOM. Could this buffer be moved to a child module?",
             versions=">=0.9.0,<0.10.0",
-            example="To initialize buffers correctly, we instantiate the parent module 16",
+            example="To initialize buffers correctly, we instantiate the parent module and and extract the value of"
+            " the buffer from it. In this case, the parent module is the base model. Instantiating the entire model"
+            " here risks GPU OOM. Could this buffer be moved to a child module?",
         ),
         Template(
-            "Increase the page size from {_} to {_} to make sure there's{_}no SMEM OOM",
+            "Increase the page size from {_} to {_} to make sure there'sno SMEM OOM",
             versions=">=0.8.5,<0.9.2",
-            example="Increase the page size from 16 to 16 to make sure there's16no SMEM OOM",
+            example="Increase the page size from 16 to 32 to make sure there'sno SMEM OOM",
         ),
         Template(
-            "XPU Graph support is experimental and has known limitations: {_} XPU Graph may increase device memory"
-            " usage, {_}",
+            "XPU Graph support is experimental and has known limitations: (1) only single-GPU execution is supported;"
+            " (2) FLASH_ATTN supports PIECEWISE mode only; use TRITON_ATTN for FULL mode; (3) XPU Graph may increase"
+            " device memory usage, potentially causing OOM errors or leaving less memory for the KV cache and reducing"
+            " performance.",
             versions=">=0.27.0,<0.28.0",
-            example="XPU Graph support is experimental and has known limitations: 16 XPU Graph may increase device"
-            " memory usage, 16",
+            example="XPU Graph support is experimental and has known limitations: (1) only single-GPU execution is"
+            " supported; (2) FLASH_ATTN supports PIECEWISE mode only; use TRITON_ATTN for FULL mode; (3) XPU Graph may"
+            " increase device memory usage, potentially causing OOM errors or leaving less memory for the KV cache and"
+            " reducing performance.",
         ),
     )

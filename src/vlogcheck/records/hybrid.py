@@ -134,35 +134,34 @@ class HybridManagerOff(Record):
 
     templates = (
         Template(
-            "Hybrid KV cache manager is disabled for this hybrid model, This means we do not enable any"
-            " optimizations for"
-            " saving KV cache memory {_}",
+            "Hybrid KV cache manager is disabled for this hybrid model, This means we do not enable any optimizations"
+            " for saving KV cache memory (e.g., dropping the KV cache outside the sliding window). The compute of"
+            " layers like sliding window is still saved.",
             versions=">=0.9.1",
             example="Hybrid KV cache manager is disabled for this hybrid model, This means we do not enable any"
-            " optimizations"
-            " for saving KV cache memory (e.g., dropping the KV cache outside the sliding window). The compute of"
-            " layers like"
-            " sliding window is still saved.",
+            " optimizations for saving KV cache memory (e.g., dropping the KV cache outside the sliding window). The"
+            " compute of layers like sliding window is still saved.",
         ),
         Template(
             "Turning off hybrid kv cache manager because {reason}. {_}",
             versions=">=0.11.1",
             example="Turning off hybrid kv cache manager because `--kv-transfer-config` is set. This will reduce the"
-            " performance of vLLM on LLMs with sliding window attention or Mamba attention.",
+            " performance of vLLM on LLMs with sliding window attention or Mamba attention. If you are a developer of"
+            " kv connector, please consider supporting hybrid kv cache manager for your connector by making sure your"
+            " connector is a subclass of `SupportsHMA` defined in kv_connector/v1/base.py and use"
+            " --no-disable-hybrid-kv-cache-manager to start vLLM.",
         ),
         Template(
             "There is a latency regression when using {reason} with the hybrid KV cache manager. Disabling it, by"
-            " default."
-            " {_}",
+            " default. To enable it, set the environment VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE=1.",
             versions=">=0.10.1",
-            example="There is a latency regression when using chunked local attention with the hybrid KV cache manager."
-            " Disabling it, by default. To enable it, set the environment"
+            example="There is a latency regression when using chunked local attention with the hybrid KV cache"
+            " manager. Disabling it, by default. To enable it, set the environment"
             " VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE=1.",
         ),
         Template(
             "KV cache page sizes cannot be unified; treating sliding-window layers as full attention for cache"
-            " allocation."
-            " {_}",
+            " allocation. Sliding-window attention compute is unchanged.",
             versions=">=0.27.0",
             example="KV cache page sizes cannot be unified; treating sliding-window layers as full attention for cache"
             " allocation. Sliding-window attention compute is unchanged.",
@@ -211,10 +210,10 @@ class StatePageTooLarge(Record):
         ),
         Template(
             "{_} needs {_}-token kernel blocks, which packed {_}-token KV cache blocks cannot be split into. Reduce"
-            " --block-size to {largest_block_size_tokens} or set VLLM_KV_CACHE_LAYOUT to a layer-compact layout {_}",
+            " --block-size to {largest_block_size_tokens} or set VLLM_KV_CACHE_LAYOUT to a layer-compact layout (e.g."
+            " LBNHC).",
             versions=">=0.32.0",
             example="FLASHMLA needs 64-token kernel blocks, which packed 256-token KV cache blocks cannot be split"
-            " into. Reduce"
-            " --block-size to 64 or set VLLM_KV_CACHE_LAYOUT to a layer-compact layout (e.g. LBNHC).",
+            " into. Reduce --block-size to 64 or set VLLM_KV_CACHE_LAYOUT to a layer-compact layout (e.g. LBNHC).",
         ),
     )

@@ -26,12 +26,12 @@ class KVCacheDtypeChanged(Record):
             example="CPU backend doesn't support KV cache quantization fallback to auto.",
         ),
         Template(
-            "CPU backend doesn't support {_} KV cache type, cast to {kv_cache_dtype}.",
+            "CPU backend doesn't support fp8_e4m3 KV cache type, cast to {kv_cache_dtype}.",
             versions=">=0.8.0,<0.11.1",
             example="CPU backend doesn't support fp8_e4m3 KV cache type, cast to fp8_e5m2.",
         ),
         Template(
-            "KV cache type is overridden to {kv_cache_dtype} via {_} env var.",
+            "KV cache type is overridden to {kv_cache_dtype} via VLLM_OPENVINO_CPU_KV_CACHE_PRECISION env var.",
             versions=">=0.6.3,<0.8.2",
             example="KV cache type is overridden to u8 via VLLM_OPENVINO_CPU_KV_CACHE_PRECISION env var.",
         ),
@@ -46,14 +46,27 @@ class KVScaleDefault(Record):
 
     templates = (
         Template(
-            "Using KV cache scaling factor 1.0 for fp8_e4m3. {_}",
-            versions=">=0.4.3",
-            example="Using KV cache scaling factor 1.0 for fp8_e4m3. 16",
+            "Using KV cache scaling factor 1.0 for fp8_e4m3. If this is unintended, verify that k/v_scale scaling"
+            " factors are properly set in the checkpoint.",
+            versions=">=0.11.1",
+            example="Using KV cache scaling factor 1.0 for fp8_e4m3. If this is unintended, verify that k/v_scale"
+            " scaling factors are properly set in the checkpoint.",
         ),
         Template(
-            "Disabling calculate_kv_scales for hybrid model '{model}'. {_}",
+            "Using KV cache scaling factor 1.0 for fp8_e4m3. This may cause accuracy issues. Please make sure"
+            " [[k/v_scale scaling factors are]][[kv-cache scaling factor is]] available in the fp8 checkpoint.",
+            versions=">=0.4.3,<0.11.1",
+            example="Using KV cache scaling factor 1.0 for fp8_e4m3. This may cause accuracy issues. Please make sure"
+            " k/v_scale scaling factors are available in the fp8 checkpoint.",
+        ),
+        Template(
+            "Disabling calculate_kv_scales for hybrid model '{model}'. Hybrid models with recurrent layers (GDN,"
+            " Mamba, SSM) produce unreliable KV cache scales during the calibration pass because recurrent state is"
+            " uninitialized. Using default scale of 1.0 instead.",
             versions=">=0.19.0,<0.28.0",
-            example="Disabling calculate_kv_scales for hybrid model 'layer 3'. 16",
+            example="Disabling calculate_kv_scales for hybrid model 'Qwen/Qwen3-Next-80B-A3B-Instruct'. Hybrid models"
+            " with recurrent layers (GDN, Mamba, SSM) produce unreliable KV cache scales during the calibration pass"
+            " because recurrent state is uninitialized. Using default scale of 1.0 instead.",
         ),
     )
 
@@ -63,26 +76,29 @@ class KVEventsSetting(Record):
 
     templates = (
         Template(
-            "KV cache events are disabled,{_}",
+            "KV cache events are disabled,[[ ]]but the scheduler is configured to publish them.[[ ]]Modify"
+            " KVEventsConfig.enable_kv_cache_events[[ ]]to True to enable.",
             versions=">=0.9.0",
-            example="KV cache events are disabled,16",
+            example="KV cache events are disabled, but the scheduler is configured to publish them. Modify"
+            " KVEventsConfig.enable_kv_cache_events to True to enable.",
         ),
         Template(
-            "KV cache events are on, but prefix caching is not enabled.{_}",
+            "KV cache events are on, but prefix caching is not enabled.[[ ]]Use --enable-prefix-caching to enable.",
             versions=">=0.9.0",
-            example="KV cache events are on, but prefix caching is not enabled.16",
+            example="KV cache events are on, but prefix caching is not enabled. Use --enable-prefix-caching to enable.",
         ),
         Template(
-            "enable_kv_events is set on secondary tier '{_}' but KV cache events are disabled globally; the tier"
-            " will not emit events.",
+            "enable_kv_events is set on secondary tier '{_}' but KV cache events are disabled globally; the tier will"
+            " not emit events.",
             versions=">=0.26.0",
-            example="enable_kv_events is set on secondary tier '16' but KV cache events are disabled globally; the"
+            example="enable_kv_events is set on secondary tier 'fs' but KV cache events are disabled globally; the"
             " tier will not emit events.",
         ),
         Template(
-            "KVCR local DRAM is enabled, but KV cache events are disabled; {_}",
+            "KVCR local DRAM is enabled, but KV cache events are disabled; local DRAM inventory will not be published",
             versions=">=0.30.0",
-            example="KVCR local DRAM is enabled, but KV cache events are disabled; 16",
+            example="KVCR local DRAM is enabled, but KV cache events are disabled; local DRAM inventory will not be"
+            " published",
         ),
     )
 
@@ -112,10 +128,11 @@ class DrafterKVCache(Record):
             " draft model's.",
         ),
         Template(
-            "KV offloading: speculative decoding is enabled but no KV-cache group is annotated as a drafter group; {_}",
+            "KV offloading: speculative decoding is enabled but no KV-cache group is annotated as a drafter group;"
+            " treating all groups as non-draft for offloading.",
             versions=">=0.30.0",
             example="KV offloading: speculative decoding is enabled but no KV-cache group is annotated as a drafter"
-            " group; 16",
+            " group; treating all groups as non-draft for offloading.",
         ),
     )
 
@@ -135,7 +152,7 @@ class KVCacheShape(Record):
         Template(
             "{_} reuses KV cache of {_}",
             versions=">=0.10.2",
-            example="model.layers.30.self_attn.attn reuses KV cache of model.layers.30.self_attn.attn",
+            example="model.layers.30.self_attn.attn reuses KV cache of model.layers.28.self_attn.attn",
         ),
         Template(
             "Using cross-layer KV cache",
@@ -146,19 +163,19 @@ class KVCacheShape(Record):
             "Skipping mixed KV-cache layout alignment for a non-NHD blocks-first attention view with stride {_}.",
             versions=">=0.25.0,<0.29.0",
             example="Skipping mixed KV-cache layout alignment for a non-NHD blocks-first attention view with stride"
-            " 16.",
+            " (32768, 16384, 128, 2048, 1).",
         ),
         Template(
             "Disabling fine-grained prefix-cache hits because these KV cache managers require block-aligned lookups:"
             " {_}.",
             versions=">=0.28.0",
             example="Disabling fine-grained prefix-cache hits because these KV cache managers require block-aligned"
-            " lookups: 16.",
+            " lookups: CrossAttentionManager, MambaManager.",
         ),
         Template(
             "Group index `{_}` not in KV cache metadata",
             versions=">=0.22.0",
-            example="Group index `16` not in KV cache metadata",
+            example="Group index `2` not in KV cache metadata",
         ),
         Template(
             "Initialized minimal KV cache for CUDA graph profiling",

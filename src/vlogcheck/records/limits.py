@@ -286,25 +286,33 @@ class PromptTooLong(Record):
             example="Input length (5000) exceeds model's maximum context length (4096).",
         ),
         Template(
-            "The {_} prompt (length {prompt_tokens}) is longer than the maximum model length of {max_model_len}. {_}",
+            "The {_} prompt (length {prompt_tokens}) is longer than the maximum model length of {max_model_len}. Make"
+            " sure that `max_model_len` is no smaller than the number of text tokens[[.]][[ plus multimodal tokens."
+            " For image inputs, the number of image tokens depends on the number of images, and possibly their aspect"
+            " ratios as well.]]",
             versions=">=0.8.4",
             example="The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that"
             " `max_model_len` is no smaller than the number of text tokens.",
         ),
         Template(
-            "The {_} prompt (length {prompt_tokens}) plus the number of requested output tokens (at least 1) is longer than"
-            " the maximum model length of {max_model_len}. {_}",
+            "The {_} prompt (length {prompt_tokens}) plus the number of requested output tokens (at least 1) is longer"
+            " than the maximum model length of {max_model_len}. Make sure that `max_model_len` is no smaller than the"
+            " number of text tokens (prompt + requested output tokens).",
             versions=">=0.11.1",
-            example="The decoder prompt (length 4096) plus the number of requested output tokens (at least 1) is longer than"
-            " the maximum model length of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens"
-            " (prompt + requested output tokens).",
+            example="The decoder prompt (length 4096) plus the number of requested output tokens (at least 1) is"
+            " longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller than the"
+            " number of text tokens (prompt + requested output tokens).",
         ),
         Template(
-            "The prompt (total length {prompt_tokens}) is too long to fit into the model (context length {max_model_len})."
-            " {_}",
+            "The prompt (total length {prompt_tokens}) is too long to fit into the model (context length"
+            " {max_model_len}). Make sure that `max_model_len` is no smaller than the number of text tokens[[.]][["
+            " plus multimodal tokens. For image inputs, the number of image tokens depends on the number of images,"
+            " and possibly their aspect ratios as well.]]",
             versions=">=0.6.0,<0.8.4",
-            example="The prompt (total length 5000) is too long to fit into the model (context length 4096). Make sure that"
-            " `max_model_len` is no smaller than the number of text tokens.",
+            example="The prompt (total length 5000) is too long to fit into the model (context length 4096). Make sure"
+            " that `max_model_len` is no smaller than the number of text tokens plus multimodal tokens. For image"
+            " inputs, the number of image tokens depends on the number of images, and possibly their aspect ratios as"
+            " well.",
         ),
         Template(
             "Input prompt ({prompt_tokens} tokens) is too long and exceeds limit of {max_model_len}",

@@ -45,11 +45,12 @@ class MediaTooLarge(Record):
             values={"medium": "frames"},
         ),
         Template(
-            "`{_}` declares shape {_}, which would allocate {tried_gib:bytes} bytes ({_} MiB) once densified, exceeding the"
-            " {limit_gib:bytes} byte limit. Set VLLM_MAX_EMBED_DECODE_BYTES to increase this limit.",
+            "`{_}` declares shape {_}, which would allocate {tried_gib:bytes} bytes ({_} MiB) once densified,"
+            " exceeding the {limit_gib:bytes} byte limit. Set VLLM_MAX_EMBED_DECODE_BYTES to increase this limit.",
             versions=">=0.30.0",
-            example="`prompt_embeds` declares shape (1048576, 4096), which would allocate 8589934592 bytes (8192.0 MiB) once"
-            " densified, exceeding the 1073741824 byte limit. Set VLLM_MAX_EMBED_DECODE_BYTES to increase this limit.",
+            example="`prompt_embeds` declares shape (1048576, 4096), which would allocate 8589934592 bytes (8192 MiB)"
+            " once densified, exceeding the 1073741824 byte limit. Set VLLM_MAX_EMBED_DECODE_BYTES to increase this"
+            " limit.",
             values={"medium": "embeddings"},
         ),
     )

@@ -32,7 +32,7 @@ class CPUKVCache(Record):
 
     templates = (
         Template(
-            "Environment variable VLLM_CPU_KVCACHE_SPACE ({_}) for CPU backend is not set, using {gib} by default.",
+            "Environment variable VLLM_CPU_KVCACHE_SPACE (G[[i]]B) for CPU backend is not set, using {gib} by default.",
             versions=">=0.4.0.post1,<0.13.0",
             example="Environment variable VLLM_CPU_KVCACHE_SPACE (GiB) for CPU backend is not set, using 4 by default.",
         ),
@@ -79,19 +79,22 @@ class OffloadPool(Record):
 
     templates = (
         Template(
-            "SimpleCPUOffloadConnector: role={_}, per_rank={gib} GB, world_size={_}, mode={_}",
+            "SimpleCPUOffloadConnector: role={_}, per_rank={gib} GB, world_size={_}, mode=[[eager]][[lazy]][[,"
+            " backend={_}, disk={_}]]",
             versions=">=0.19.0",
-            example="SimpleCPUOffloadConnector: role=WORKER, per_rank=8.00 GB, world_size=2, mode=eager",
+            example="SimpleCPUOffloadConnector: role=WORKER, per_rank=8.00 GB, world_size=2, mode=eager, backend=cpu,"
+            " disk=none",
             values={"medium": "cpu", "unit_label": "GB"},
         ),
         Template(
-            "SimpleCPUOffloadScheduler: Allocating {blocks} CPU blocks ({gib} GB, mode={_})",
+            "SimpleCPUOffloadScheduler: Allocating {blocks} CPU blocks ({gib} GB, mode=[[eager]][[lazy]])",
             versions=">=0.19.0,<0.28.0",
             example="SimpleCPUOffloadScheduler: Allocating 4096 CPU blocks (8.00 GB, mode=lazy)",
             values={"medium": "cpu", "unit_label": "GB"},
         ),
         Template(
-            "SimpleCPUOffloadScheduler: Allocating {blocks} offload blocks ({gib} GB, mode={_}, backend={medium})",
+            "SimpleCPUOffloadScheduler: Allocating {blocks} offload blocks ({gib} GB, mode=[[eager]][[lazy]],"
+            " backend={medium})",
             versions=">=0.28.0",
             example="SimpleCPUOffloadScheduler: Allocating 4096 offload blocks (8.00 GB, mode=eager, backend=disk)",
             values={"unit_label": "GB"},
@@ -194,11 +197,10 @@ class HiSparsePools(Record):
 
     templates = (
         Template(
-            "HiSparse HMA: {host_gib} GiB host source ({host_blocks} blocks), {device_gib} GiB shared GPU"
+            "HiSparse HMA: {host_gib:.1f} GiB host source ({host_blocks} blocks), {device_gib:.1f} GiB shared GPU"
             " indexer/resident/hot pool ({device_blocks} blocks).",
             versions=">=0.30.0",
-            example="HiSparse HMA: 128.00 GiB host source (65536 blocks), 22.50 GiB shared GPU indexer/resident/hot"
-            " pool"
+            example="HiSparse HMA: 128.0 GiB host source (65536 blocks), 22.5 GiB shared GPU indexer/resident/hot pool"
             " (8192 blocks).",
         ),
         Template(
@@ -227,15 +229,15 @@ class OffloadedWeights(Record):
         ),
         Template(
             "[PrefetchOffloader] Initialized {_} modules. Total GPU memory saved: {saved_gb} GB, Static buffer pool:"
-            " {buffer_gb} GB ({_})",
+            " {buffer_gb} GB (group_size={_}, num_in_group={_}, prefetch_step={_}, mode={_})",
             versions=">=0.17.0",
             example="[PrefetchOffloader] Initialized 16 modules. Total GPU memory saved: 13.9581 GB, Static buffer"
-            " pool:"
-            " 0.8724 GB (group_size=2, num_in_group=1, prefetch_step=1, mode=cpu)",
+            " pool: 0.8724 GB (group_size=2, num_in_group=1, prefetch_step=1, mode=cpu)",
         ),
         Template(
-            "Engram table offloaded to pinned host memory: {_} rows x {_}, {gib} GiB {_}",
+            "Engram table offloaded to pinned host memory: {_} rows x {_}, {gib} GiB [[per rank]][[shared across DP"
+            " replicas]]",
             versions=">=0.30.0",
-            example="Engram table offloaded to pinned host memory: 1048576 rows x 512, 1.00 GiB per rank",
+            example="Engram table offloaded to pinned host memory: 2097152 rows x 512, 1.02 GiB per rank",
         ),
     )

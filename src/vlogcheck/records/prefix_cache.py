@@ -58,7 +58,8 @@ class MambaCacheMode(Record):
             example="Mamba cache mode is set to 'none' when prefix caching is disabled",
         ),
         Template(
-            "Mamba cache mode is set to '{mode}' for {_} by default when prefix caching {_}enabled",
+            "Mamba cache mode is set to '{mode}' for {_} by default when prefix caching [[is]][[and speculative"
+            " decoding are]] enabled",
             versions=">=0.15.0",
             example="Mamba cache mode is set to 'align' for Qwen3NextForCausalLM by default when prefix caching is"
             " enabled",

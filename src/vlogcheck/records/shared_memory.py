@@ -30,19 +30,19 @@ class FrontEndDecoding(Record):
     templates = (
         Template(
             "Reserving {reserved_gib} GiB of GPU memory for frontend multimodal decoding ({frames_gib} GiB raw-frame"
-            " semaphore budget, {decoder_gib} GiB decoder+CUDA-context across {_} API server(s) @ {_} GiB/server);"
-            " KV cache memory reduced to {kv_cache_gib} GiB.",
+            " semaphore budget, {decoder_gib} GiB decoder+CUDA-context across {_} API server(s) @ {_} GiB/server); KV"
+            " cache memory reduced to {kv_cache_gib} GiB.",
             versions=">=0.25.0",
-            example="Reserving 8.5 GiB of GPU memory for frontend multimodal decoding (8.5 GiB raw-frame semaphore"
-            " budget, 8.5 GiB decoder+CUDA-context across 16 API server(s) @ 16 GiB/server); KV cache memory reduced"
-            " to 8.5 GiB.",
+            example="Reserving 3.0 GiB of GPU memory for frontend multimodal decoding (2.0 GiB raw-frame semaphore"
+            " budget, 1.0 GiB decoder+CUDA-context across 2 API server(s) @ 0.5 GiB/server); KV cache memory reduced"
+            " to 52.41 GiB.",
         ),
         Template(
-            "Initialized multimodal GPU IPC memory pool with {_} bytes for this API process ({reserved_gib} GiB"
-            " total budget across {_} API process(es)).",
+            "Initialized multimodal GPU IPC memory pool with {_} bytes for this API process ({reserved_gib} GiB total"
+            " budget across {_} API process(es)).",
             versions=">=0.25.0",
-            example="Initialized multimodal GPU IPC memory pool with 16 bytes for this API process (8.5 GiB total"
-            " budget across 16 API process(es)).",
+            example="Initialized multimodal GPU IPC memory pool with 1073741824 bytes for this API process (2.00 GiB"
+            " total budget across 2 API process(es)).",
         ),
     )
 
@@ -58,10 +58,12 @@ class FrontEndDecodingTooLarge(Record):
     templates = (
         Template(
             "frontend multimodal GPU decoding reserves {reserved_gib} GiB ({_} GiB raw-frame budget, {_} GiB decoder"
-            " cache budget), but only {available_gib} GiB is available for the KV cache. {_}",
+            " cache budget), but only {available_gib} GiB is available for the KV cache. Reduce mm_ipc_gpu_memory_gb[["
+            " or hw_decoders]], use a different video backend, or increase gpu_memory_utilization.",
             versions=">=0.25.0",
-            example="frontend multimodal GPU decoding reserves 8.5 GiB (16 GiB raw-frame budget, 16 GiB decoder"
-            " cache budget), but only 8.5 GiB is available for the KV cache. 16",
+            example="frontend multimodal GPU decoding reserves 9.0 GiB (8.0 GiB raw-frame budget, 1.0 GiB decoder"
+            " cache budget), but only 6.42 GiB is available for the KV cache. Reduce mm_ipc_gpu_memory_gb or"
+            " hw_decoders, use a different video backend, or increase gpu_memory_utilization.",
         ),
     )
 
@@ -78,11 +80,11 @@ class SharedMemoryTooSmall(Record):
 
     templates = (
         Template(
-            "Insufficient space in {directory}[[ for {_}]]: {needed_gib:MiB} MiB required, {free_gib:MiB} MiB free."
-            " Increase {_} (e.g. --shm-size or --ipc=host).",
+            "Insufficient space in {directory}[[ for {_}]]: {needed_gib:.0MiB} MiB required, {free_gib:.0MiB} MiB"
+            " free. Increase {_} (e.g. --shm-size or --ipc=host).",
             versions=">=0.27.0",
-            example="Insufficient space in /dev/shm for 16: 512 MiB required, 512 MiB free. Increase 16 (e.g."
-            " --shm-size or --ipc=host).",
+            example="Insufficient space in /dev/shm for shared-memory allocation: 240 MiB required, 64 MiB free."
+            " Increase /dev/shm (e.g. --shm-size or --ipc=host).",
         ),
     )
 
@@ -96,8 +98,8 @@ class HostPoolTooLarge(Record):
     """Free host memory."""
     host_blocks: int | None = None
     """Blocks there are."""
-    needed_blocks: str | None = None
-    """Blocks one request of the longest length needs, as printed."""
+    needed_blocks: int | None = None
+    """Blocks one request of the longest length needs."""
 
     templates = (
         Template(
@@ -107,15 +109,17 @@ class HostPoolTooLarge(Record):
             values={"host_blocks": 0},
         ),
         Template(
-            "HiSparse pinned host pool needs ~{needed_gib} GiB but only {available_gib} GiB of RAM is available. {_}",
+            "HiSparse pinned host pool needs ~{needed_gib:.0f} GiB but only {available_gib:.0f} GiB of RAM is"
+            " available. Lower the HiSparseConnector host_pool_gib or leave headroom for co-tenants.",
             versions=">=0.30.0",
-            example="HiSparse pinned host pool needs ~8.5 GiB but only 8.5 GiB of RAM is available. 16",
+            example="HiSparse pinned host pool needs ~512 GiB but only 431 GiB of RAM is available. Lower the"
+            " HiSparseConnector host_pool_gib or leave headroom for co-tenants.",
         ),
         Template(
             "HiSparse host pool has {host_blocks} blocks but max_model_len needs {needed_blocks}; increase"
             " host_pool_gib.",
             versions=">=0.31.0",
-            example="HiSparse host pool has 4096 blocks but max_model_len needs layer 3; increase host_pool_gib.",
+            example="HiSparse host pool has 2048 blocks but max_model_len needs 2050; increase host_pool_gib.",
         ),
     )
 
@@ -132,7 +136,7 @@ class HostPoolReleased(Record):
         Template(
             "HiSparse: unpinned {gib} GiB of host pool in {seconds}s.",
             versions=">=0.30.0",
-            example="HiSparse: unpinned 8.5 GiB of host pool in 8.5s.",
+            example="HiSparse: unpinned 128.0 GiB of host pool in 4.2s.",
         ),
     )
 
@@ -149,18 +153,21 @@ class EmbeddingCacheSize(Record):
         Template(
             "ProcessingCache: size = {size_gib} / {limit_gib} GiB",
             versions=">=0.8.1,<0.10.1",
-            example="ProcessingCache: size = 8.5 / 8.5 GiB",
+            example="ProcessingCache: size = 0.37 / 8.00 GiB",
         ),
         Template(
             "Calculated size of {_} to be {size_gib} GiB[[ ({_} leaves)]]",
             versions=">=0.8.1",
-            example="Calculated size of 16 to be 8.5 GiB (16 leaves)",
+            example="Calculated size of <class 'vllm.multimodal.inputs.MultiModalKwargsItem'> to be 0.02 GiB (3"
+            " leaves)",
         ),
         Template(
             "Skipping multi-modal processor cache insert for an item of {size_gib} GiB because it exceeds"
-            " --mm-processor-cache-gb={limit_gib}. {_}",
+            " --mm-processor-cache-gb={limit_gib}. The item will be processed uncached; increase"
+            " --mm-processor-cache-gb to cache items of this size.",
             versions=">=0.29.0",
-            example="Skipping multi-modal processor cache insert for an item of 8.5 GiB because it exceeds"
-            " --mm-processor-cache-gb=8.5. 16",
+            example="Skipping multi-modal processor cache insert for an item of 5.12 GiB because it exceeds"
+            " --mm-processor-cache-gb=4.0. The item will be processed uncached; increase --mm-processor-cache-gb to"
+            " cache items of this size.",
         ),
     )

@@ -50,11 +50,11 @@ class WarmupFailed(Record):
             values={"kernel": "GDN prefill"},
         ),
         Template(
-            "Mamba2 SSD kernel warmup failed for layer {layer} (initial_states={_}). First inference may experience latency"
-            " spike or OOM due to autotuner.",
+            "Mamba2 SSD kernel warmup failed for layer {layer} (initial_states={_}[[, final_states={_}]]). First"
+            " inference may experience latency spike or OOM due to autotuner.",
             versions=">=0.22.0",
-            example="Mamba2 SSD kernel warmup failed for layer model.layers.0.mixer (initial_states=True). First inference"
-            " may experience latency spike or OOM due to autotuner.",
+            example="Mamba2 SSD kernel warmup failed for layer model.layers.0.mixer (initial_states=True,"
+            " final_states=True). First inference may experience latency spike or OOM due to autotuner.",
             values={"kernel": "Mamba2 SSD"},
         ),
     )
