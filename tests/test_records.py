@@ -105,6 +105,7 @@ VALUES = {
     "Address": WORDS,
     "Word": st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=1, max_size=12),
     "Name": st.lists(st.sampled_from(["FLASH_ATTN", "Triton", "Rocm/Aiter"]), min_size=1, max_size=5).map(" ".join),
+    "Kernels": st.lists(st.sampled_from(["FLASH_ATTN", "Triton", "Rocm/Aiter"]), min_size=1, max_size=5).map(" ".join),
     "Size": st.integers(0, 9_999_999).map(lambda n: GiB(f"{n / 100:.2f}")),
     "Literal": st.dictionaries(WORDS, st.integers() | WORDS, max_size=3),
 }

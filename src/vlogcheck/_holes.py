@@ -15,6 +15,7 @@ __all__ = [
     "SIZE_UNITS",
     "Address",
     "Hole",
+    "Kernels",
     "Literal",
     "Name",
     "Size",
@@ -98,6 +99,9 @@ def _write_literal(value: Any) -> str:
     return repr(value)
 
 
+_CAPITALISED = r"[A-Z][\w/.\-]*"
+_KERNELS = r"(?!(?:KDA|LoRA|MOE|MoE|Mamba|Marlin|Quark|ReplaySSM|SSU|Transformers)(?![\w/.\-]))" + _CAPITALISED
+
 HOLES: dict[str, Hole] = {
     "GiB": Hole(NUMBER, read_gib, str, "float"),
     "float": Hole(NUMBER, _read_float, repr, "float"),
@@ -106,14 +110,17 @@ HOLES: dict[str, Hole] = {
     "str": Hole(ANY, str, str, "str"),
     "Address": Hole(r"[^\s,;'\"`]+", str, str, "str"),
     "Word": Hole(r"[^\s,;()\[\]'\"]+", str, str, "str"),
-    "Name": Hole(r"[A-Z][\w/.\-]*(?: [A-Z][\w/.\-]*){0,4}", str, str, "str"),
+    "Name": Hole(f"{_CAPITALISED}(?: {_CAPITALISED}){{0,4}}", str, str, "str"),
+    "Kernels": Hole(f"{_KERNELS}(?: {_KERNELS}){{0,4}}", str, str, "str"),
     "Size": Hole(r"-?\d+(?:\.\d+)? (?:bytes|B|[KMGT]iB)", _read_size, _write_size, "float"),
     "Literal": Hole(".*", _read_literal, _write_literal, "object"),
 }
-"""Hole by the name of the field's type. `Name` is up to five capitalised words; `Size` is torch's own free choice of
+"""Hole by the name of the field's type. `Name` is up to five capitalised words; `Kernels` those that name attention kernels, the
+other back ends of a model being worded alike; `Size` is torch's own free choice of
 unit and becomes GiB."""
 Address = str
 Word = str
 Name = str
+Kernels = str
 Size = GiB
 Literal = Any

@@ -8,7 +8,7 @@ from vlogcheck._anchors import SUSPICIOUS
 from vlogcheck._mended import Mender
 from vlogcheck._requests import REQUEST_MESSAGE
 from vlogcheck._reworded import Reworded
-from vlogcheck._unknown import HALVES, is_message, looks_like_memory
+from vlogcheck._unknown import HALVES, is_lone_word, is_message, looks_like_memory
 from vlogcheck.lines import LogLine, Splitter
 from vlogcheck.recognise import Recogniser
 from vlogcheck.records import EngineConfig, EngineStats, Ready, ServerArgs, ServerVersion
@@ -134,4 +134,6 @@ class Messages:
             return False
         if any(word in message for word in _SPEAKING) and looks_like_memory(message):
             return True
-        return is_message(message) and self._reworded.nearest(message) is not None
+        if not is_message(message):
+            return False
+        return is_lone_word(message) or self._reworded.nearest(message) is not None

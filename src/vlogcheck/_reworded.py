@@ -1,7 +1,8 @@
 """Reworded: the wording a message nearly is. A release that changes a line changes a word or two of it, seldom all.
 
 The words that a message shares with a wording tell: all but one, of a long wording all but a quarter. Of a short wording the
-shape must be the same too, so one word of it that differs stands between the others. One word in common tells nothing.
+shape must be the same too, so one word of it that differs stands between the others. One word in common tells nothing, unless
+it is a name or a label (`NCCL`, `Route:`), which are hardly there by chance.
 """
 
 from __future__ import annotations
@@ -31,8 +32,15 @@ _FIGURE_WORDS = 3
 _LONGER = 60
 """Words of the message a text may be embedded in."""
 
-_WORDS = pattern(r"\w+")
+_WORDS = pattern(r"[\w\u2580-\u259f]+")
+"""What tells: words, and the blocks the logo is drawn with."""
+_NAME = pattern(
+    r"[^\W_]*[a-z\d][A-Z]|[A-Z]{2}|\d[A-Za-z]|[A-Za-z]\d|\w_\w|\w[=/.]\w|[\u2580-\u259f]|[A-Z]\w*:|[^\w\s\0]\w+[^\w\s\0]"
+)
+"""A part of a wording that is no word of everyday language: a name, a label, a setting, something quoted."""
 _FIGURES = pattern(r"[\d.,]+")
+_FIGURE, _PLAIN, _LABEL, _TELLING = 1, 2, 3, 4
+"""What a part of a wording tells: signs around a value, a word, a word with a colon, a name or title."""
 _NUMBER = r"[\d.,e+\-]+"
 _ANY = ".*?"
 
@@ -87,8 +95,6 @@ class Reworded:
         count = len(wording.words)
         template = self._templates[wording.template]
         gone = [word for word in wording.words if word not in present and not present.issuperset(word.split())]
-        if count - len(gone) < 2 and (template.embedded or len(words) > count + _FIGURE_WORDS * wording.holes):
-            return False
         if count > SHORT:
             return len(words) <= 2 * count + _HOLE_WORDS * (1 + wording.holes) + _LONGER * template.embedded
         shapes = self._shapes.get(wording.template)
@@ -110,20 +116,25 @@ class Reworded:
 def _shapes(template: Template) -> Iterator[tuple[frozenset[str], str]]:
     """Yield expressions of a short wording with single blanks, each with another of its words open, and what was in its place.
 
-    At least two of them are left, or one where all else is figures.
+    Enough of the others must be left: two words, or a name; one word where all else is figures.
     """
     for text in {without_options(template.text, ""), without_options(template.text, r"\1")}:
         chunks = text.split()
         parts = [list(_pieces(chunk, template)) for chunk in chunks]
-        told = [_WORDS.search(HOLE.sub("", chunk)) is not None for chunk in chunks]
+        tells = [_weight(chunk, number) for number, chunk in enumerate(chunks)]
         free = template.embedded or any(piece == _ANY for part in parts for piece in part)
         for at, chunk in enumerate(chunks):
-            if sum(told) - told[at] <= free:
+            left = sum(tells) - tells[at]
+            if left <= (_PLAIN if free else 0):
                 continue
             if HOLE.search(chunk):
-                other = [r"\S", _ANY] if sum(told) > 1 else [r"\S+"]
-            else:  # another exit code is another message
-                other = [r"[^\sA-Za-z]*[A-Za-z]\S*" if template.embedded else r"\S+"]
+                other = [r"\S", _ANY] if left + tells[at] > _PLAIN else [r"\S+"]
+            elif left == _LABEL:
+                other = [r"[\w-]+"]
+            elif template.embedded and any(map(str.isdigit, chunk)):  # another exit code is another message
+                other = [r"\S*[^\W\d_]\S*"]
+            else:
+                other = [r"\S*\w\S*"]
             if not at:
                 other.insert(0, r"(?<!\S)")  # not tried again in the middle of a word it took
             whole = _Expression()
@@ -131,6 +142,16 @@ def _shapes(template: Template) -> Iterator[tuple[frozenset[str], str]]:
                 for piece in [" ", *part] if number else part:
                     whole.add(piece, free=piece == _ANY)
             yield frozenset(_WORDS.findall(chunk)), whole.text
+
+
+def _weight(chunk: str, number: int) -> int:
+    """Return how much a part of a wording without blanks tells, which is the n-th of it."""
+    fixed = HOLE.sub("\0", chunk)
+    if _WORDS.search(fixed) is None:
+        return _FIGURE if fixed.count("\0") and len(fixed) > 1 else 0
+    if _NAME.search(fixed) or (number and fixed[:1].isupper()):
+        return _TELLING
+    return _LABEL if fixed.endswith(":") else _PLAIN
 
 
 def _pieces(chunk: str, template: Template) -> Iterator[str]:

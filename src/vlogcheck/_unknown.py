@@ -6,15 +6,19 @@ import re
 
 from vlogcheck._lazy import pattern
 
-__all__ = ["HALVES", "is_message", "looks_like_memory"]
+__all__ = ["HALVES", "is_lone_word", "is_message", "looks_like_memory"]
 
-HALVES = ("# ", "max_model_len", "Namespace(", "non-default", "args: ", "cache layers")
+HALVES = (
+    "# ", "max_model_len", "Namespace(", "non-default", "args: ", "cache layers", "]+  ", "]-  ", " Killed  ", "what():  ",
+    '"terminated":{', "constraint=CONSTRAINT_",
+)  # fmt: skip
 """What is left of short messages when their other word is changed. In a start-up only: they are no anchors of the scan."""
 
 _MEMORY = pattern(
     r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b(?!/s)|[Oo]ut of memory|\bOOM\b|\bmemory\b"
     r"|\b(?:loading|weights) took \d|\bcache layers\b"
-    r"|(?-i:# [A-Z]PU\b|'max_model_len'|\bmax_model_len=|\bNamespace\(|\bnon-default\b|^args: )",  # half a known message
+    r"|(?-i:# [A-Z]PU\b|'max_model_len'|\bmax_model_len=|\bNamespace\(|\bnon-default\b|^args: |^\[\d+\][+-]  \S"
+    r"| Killed  |^\s*what\(\):  |\"terminated\":\{|constraint=CONSTRAINT_)",  # half a known message
     re.IGNORECASE,
 )
 _NO_MESSAGE = pattern(
@@ -24,7 +28,7 @@ _NO_MESSAGE = pattern(
     r"|(?:self|cls|logger|torch)\.\w[\w.]*\s*[(=\[]"
     r"|[a-z_][\w.]*(?:\[[^\]]*\])? = (?:await )?(?:[A-Za-z_][\w.]*[(\[]|self\.)|[a-z_][\w.]*\($"
     r"|[rf]{0,2}([\"'])[^\"']*\1(?:, ([\"'])[^\"']*\2)*[,)\]]*\s*$"  # nothing but string literals
-    r"|File \"[^\"]+\", line \d"  # a frame
+    r"|File \"[^\"]+\", line \d+(?:, in .+)?$"  # a frame
     r"|[━╸╺]{3}"  # a bar of pip
     r"|\|.*\|\s*$"  # a row of nvidia-smi or of another table
     r"|(?:[+$] )?(?:\S*/)?(?:python[\d.]*|vllm|docker|podman|torchrun|srun) .*--[a-z]"  # a command line
@@ -37,6 +41,7 @@ _STATEMENTS = frozenset(
 )  # fmt: skip
 _CODE = ("self.", "cls.", "logger.", "torch.", 'File "', "@", "|", "\u2501", "\u2578", "\u257a")
 _TOOLS = ("python", "vllm", "docker", "podman", "torchrun", "srun")
+_LONE = pattern(r"(?a)[A-Za-z]\w{3,}")
 _COMMENT = pattern(r"\S {2,}# .*$")
 
 
@@ -49,6 +54,11 @@ def looks_like_memory(message: str) -> bool:
         return False
     comment = _COMMENT.search(message)
     return comment is None or _MEMORY.search(message, 0, comment.start() + 1) is not None
+
+
+def is_lone_word(message: str) -> bool:
+    """Whether a message is one word at the margin: as a shell says how a process ended (`Killed`), Python what it lacked."""
+    return _LONE.fullmatch(message) is not None
 
 
 def is_message(text: str) -> bool:

@@ -20,10 +20,10 @@ SHORT = 4
 """Words up to which a wording is short: those it shares with a message may be chance."""
 _SHORT_WORD = 2
 """Characters of the words that are in too many wordings to tell much."""
-_WORD = pattern(r"(?<![\w\0])\w+(?![\w\0])")
+_WORD = pattern(r"(?<![\w\0])(?:\w+|[\u2580-\u259f]+)(?![\w\0])")
 _OPTIONAL = pattern(r"\[\[((?:[^\[\]]|\[(?!\[)|\](?!\]))*)\]\]")
 HOLE = pattern(r"(?<!\{)\{(\w+)(?::([^{}]*))?\}")
-_ESCAPED = pattern(r'["&/<>\\]|[^ -~]|\{\{|\}\}|(?:INFO|WARNING|ERROR):  ')
+_ESCAPED = pattern(r'["&/<>\\]|[^ -~]|\{\{|\}\}|\[\[|(?:INFO|WARNING|ERROR):  ')
 """What a fixed text lacks beside holes and optional parts."""
 _EDGES = str.maketrans(dict.fromkeys(",:;()`#=|", " "))
 """What stands at the edges of words, beside stops and apostrophes, which stand in them too."""
@@ -83,10 +83,14 @@ class WordIndex:
     def _take_apart(self, number: int, line: str, template: Template | None) -> None:
         words = _words(line)
         if len(words) < SHORT and template is not None and _ESCAPED.search(template.text):
-            # What JSON writers escape is in no fixed text, and may be half of it.
-            words = _words(HOLE.sub("\0", without_options(template.text, "\0")).translate(_EDGES))
+            # What JSON writers escape is in no fixed text, and may be half of it; nor is a word an optional stop ends.
+            words = _words(HOLE.sub("\0", without_options(template.text, "")).translate(_EDGES))
         wording = _wording(number, line, words)
         if wording is not None:
+            if len(words) <= SHORT and template is not None:  # one that changes may be several: `code=killed`
+                chunks = HOLE.sub("\0", template.text).split()
+                most = max(sum(word != "\0" for word in chunk.translate(_EDGES).split()) for chunk in chunks)
+                wording = wording._replace(spare=max(wording.spare, most))
             for word in sorted(words, key=len)[-1 - wording.spare :]:
                 self._few.setdefault(word.partition(" ")[0], []).append(wording)
 

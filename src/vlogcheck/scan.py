@@ -196,7 +196,10 @@ class Parser:
             self._messages.whole -= 1
             self.lines += 1
             line = data[at:stop]
-            if b" " in line and _ACCESS not in line and (b" request " not in line or REQUEST_LINE.search(line) is None):
+            if b" " not in line:
+                if line[:1].isalpha():  # one word at the margin
+                    self._line(line)
+            elif _ACCESS not in line and (b" request " not in line or REQUEST_LINE.search(line) is None):
                 self._line(line)
             at = stop + 1
         return at

@@ -18,15 +18,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from vlogcheck._holes import HOLES, Address, Hole, Literal, Name, Size, TemplateError, Word, read_gib
+from vlogcheck._holes import HOLES, Address, Hole, Kernels, Literal, Name, Size, TemplateError, Word, read_gib
 from vlogcheck._record import COMMON, Record, all_records, all_templates
 from vlogcheck._steps import has_literals, steps, take
 from vlogcheck._wording import Piece, expressions, is_open, parse
 from vlogcheck.units import GIB
 
 __all__ = [
-    "COMMON", "HOLES", "Address", "Hole", "Literal", "Name", "Record", "Size", "Template", "TemplateError", "Word", "all_records",
-    "all_templates", "read_gib",
+    "COMMON", "HOLES", "Address", "Hole", "Kernels", "Literal", "Name", "Record", "Size", "Template", "TemplateError", "Word",
+    "all_records", "all_templates", "read_gib",
 ]  # fmt: skip
 
 _HEAD = re.compile(r"[{}\n]|\[\[|\]\]")

@@ -41,6 +41,7 @@ from vlogcheck.records.config import (
     ModelArchitecture,
 )
 from vlogcheck.records.connectors import HiSparseConcurrency, OffloadPoolOverridden, OffloadTier, TransferLayout
+from vlogcheck.records.container import ContainerMemory
 from vlogcheck.records.device_oom import KernelOutOfResources, OutOfMemory
 from vlogcheck.records.errors import (
     AutoFitImpossible,
@@ -99,6 +100,7 @@ from vlogcheck.records.hybrid import (
     StatePageTooLarge,
 )
 from vlogcheck.records.identity import EngineConfig, EngineDump, ServedModel, ServerArgs, ServerVersion
+from vlogcheck.records.kernels import ExpertBackend, StateSpaceBackend
 from vlogcheck.records.kv_fusions import KVBackendChoice, KVFusion
 from vlogcheck.records.kv_notices import (
     DrafterKVCache,
@@ -156,14 +158,23 @@ from vlogcheck.records.platform_other import (
     FreeAfterGraphs,
     HPUBlocks,
     HPUBucketTooLarge,
+    HPUGraphs,
     HPUWarmup,
+    HPUWarmupStep,
     MetalBudget,
     MetalKVCache,
     MetalMemory,
     MetalWiredLimit,
     ModelBytes,
 )
-from vlogcheck.records.platform_tpu import TPUCompactMamba, TPUKVCache, TPUMemory, TPUMemoryTooSmall, TPUMemoryUse
+from vlogcheck.records.platform_tpu import (
+    TPUCompactMamba,
+    TPUHybridCache,
+    TPUKVCache,
+    TPUMemory,
+    TPUMemoryTooSmall,
+    TPUMemoryUse,
+)
 from vlogcheck.records.prefix_cache import MambaCacheMode, PrefixCachingOff
 from vlogcheck.records.profiling import (
     ExternalWeights,
@@ -252,6 +263,7 @@ __all__ = [
     "CommunicationError",
     "CompileCache",
     "CompileTime",
+    "ContainerMemory",
     "ContextParallelCapacity",
     "ContextParallelSetting",
     "Crashed",
@@ -283,6 +295,7 @@ __all__ = [
     "EngineReady",
     "EngineStats",
     "EngineTimeout",
+    "ExpertBackend",
     "ExternalWeights",
     "ExternalWeightsTooLarge",
     "ExtraBuffer",
@@ -309,9 +322,11 @@ __all__ = [
     "HPUBlocks",
     "HPUBucketTooLarge",
     "HPUGraphMemory",
+    "HPUGraphs",
     "HPUMemorySplit",
     "HPUMemoryStep",
     "HPUWarmup",
+    "HPUWarmupStep",
     "HarmlessMention",
     "HiSparseConcurrency",
     "HiSparsePools",
@@ -424,10 +439,12 @@ __all__ = [
     "StartupPlanFile",
     "StartupPlanNotApplied",
     "StatePageTooLarge",
+    "StateSpaceBackend",
     "SwapSpaceExhausted",
     "SwapSpaceTooLarge",
     "SymmetricMemory",
     "TPUCompactMamba",
+    "TPUHybridCache",
     "TPUKVCache",
     "TPUMemory",
     "TPUMemoryTooSmall",

@@ -29,7 +29,7 @@ class ProcessKilled(Record):
     templates = (
         Template("Killed", versions="", source="shell", example="Killed"),
         Template(
-            "{_}: line {_}:{_} {killed_pid} Killed{_} {command}",
+            "{_}: line {_}:{_} {killed_pid} Killed {command}",
             versions="",
             source="shell",
             example='./serve.sh: line 193: 124064 Killed                  vllm serve "$MODEL" --dtype auto',
@@ -42,7 +42,7 @@ class ProcessKilled(Record):
         ),
         *(
             Template(
-                f"[{{_}}]{mark}  Killed{{_}} {{command}}",
+                f"[{{_}}]{mark}  Killed {{command}}",
                 versions="",
                 source="shell",
                 example=f"[1]{mark}  Killed                  vllm serve meta-llama/Llama-3.1-8B",
@@ -80,6 +80,12 @@ class ProcessKilled(Record):
         ),
     )
 
+    @classmethod
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Drop what the shell puts between its columns."""
+        command = values.get("command")
+        return values if command is None else {**values, "command": command.strip()}
+
 
 class OOMKilled(Record):
     """The kernel, the container runtime or Ray says that it ended a process for want of host memory."""
@@ -110,10 +116,12 @@ class OOMKilled(Record):
         *(
             Template(text, versions="", source=source, embedded=True, example=example)
             for text, source, example in (
-                ("OOMKilled", "kubernetes", "      Reason:       OOMKilled"),
+                ("Reason:       OOMKilled", "kubernetes", "      Reason:       OOMKilled"),
+                ("OOMKilled", "kubernetes", '{"lastState":{"terminated":{"reason":"OOMKilled","signal":9}}}'),
                 ("killed by the OOM killer", "systemd", "A process of this unit has been killed by the OOM killer."),
                 ("Failed with result 'oom-kill'", "systemd", "vllm.service: Failed with result 'oom-kill'."),
-                ("invoked oom-killer", "kernel", "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0"),
+                ("invoked oom-killer: gfp_mask=", "kernel",
+                 "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"),
                 ("Detected {_} oom_kill event", "slurm", "slurmstepd: error: Detected 1 oom_kill event in StepId=77.batch."),
                 ("Some of the step tasks have been OOM Killed", "slurm",
                  "slurmstepd: error: Some of the step tasks have been OOM Killed."),
@@ -166,7 +174,11 @@ class HostAllocationFailed(Record):
         *(
             Template(text, versions="", source=source, embedded=True, example=example)
             for text, source, example in (
-                ("std::bad_alloc", "shell", "terminate called after throwing an instance of 'std::bad_alloc'"),
+                ("terminate called after throwing an instance of 'std::bad_alloc'", "shell",
+                 "terminate called after throwing an instance of 'std::bad_alloc'"),
+                ("what():  std::bad_alloc", "shell", "  what():  std::bad_alloc"),
+                ("std::bad_alloc", "shell",
+                 "libc++abi: terminating due to uncaught exception of type std::bad_alloc: std::bad_alloc"),
                 ("Cannot allocate memory", "shell", "[Errno 12] Cannot allocate memory"),
                 ("CUDA error: OS call failed or operation not supported on this OS", "torch",
                  "CUDA error: OS call failed or operation not supported on this OS"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from vlogcheck.template import Name, Record, Template, Word
+from vlogcheck.template import Kernels, Name, Record, Template, Word
 
 __all__ = [
     "AttentionBackend",
@@ -131,7 +129,7 @@ class KVCacheLayout(Record):
 class AttentionBackend(Record):
     """The attention kernels of the language model (platforms/*.py); the encoder's lines are worded otherwise."""
 
-    backend: Name
+    backend: Kernels
     """Back end, such as `FLASH_ATTN`, `Flash Attention`, `AITER MLA`."""
     candidates: str | None = None
     """Back ends that would have done too, as printed."""
@@ -164,18 +162,6 @@ class AttentionBackend(Record):
         ),
         Template("Using {backend} backend[[.]]", versions=">=0.4.0", example="Using XFormers backend."),
     )
-
-    @classmethod
-    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Refuse the lines of other kernels that share the wording."""
-        if values["backend"].split()[-1] in _OTHER_KERNELS:
-            raise ValueError(f"not an attention back end: {values['backend']}")
-        return values
-
-
-_OTHER_KERNELS = frozenset(
-    {"KDA", "LoRA", "MOE", "Mamba", "Marlin", "MoE", "Quark", "ReplaySSM", "SSU", "Transformers"}
-)
 
 
 class BlockSizeSet(Record):

@@ -22,7 +22,7 @@ class Raised(Record):
             "{error}Error: {text}",
             versions="",
             source="python",
-            example="OSError: [Errno 98] Address already in use",
+            example="torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
             wraps="text",
             values={"ending": "Error"},
         ),
@@ -30,7 +30,7 @@ class Raised(Record):
             "{error}Exception: {text}",
             versions="",
             source="python",
-            example="ray.exceptions.ChannelException: the channel is closed",
+            example="multiprocessing.managers.RemoteException: the shared memory of this queue is gone",
             wraps="text",
             values={"ending": "Exception"},
         ),
@@ -49,26 +49,35 @@ class TracebackFrame(Record):
     """A frame of a traceback that tells what a worker was doing when it failed."""
 
     function: Word
-    """The function, of which only those of a start-up's steps are known."""
+    """The function: any of a worker's own file, elsewhere those of a start-up's steps only."""
 
-    templates = tuple(
+    templates = (
+        *(
+            Template(
+                f", line {{_}}, in {function}",
+                versions="",
+                source="python",
+                embedded=True,
+                example=f'  File "/opt/vllm/v1/worker/gpu_worker.py", line 407, in {function}',
+                values={"function": function},
+            )
+            for function in (
+                "load_model",
+                "determine_available_memory",
+                "determine_num_available_blocks",
+                "profile_num_available_blocks",
+                "initialize_kv_cache",
+                "initialize_cache",
+                "compile_or_warm_up_model",
+                "capture_model",
+                "init_device",
+            )
+        ),
         Template(
-            f", in {function}",
+            'worker.py", line {_}, in {function}',
             versions="",
             source="python",
             embedded=True,
-            example=f'  File "/opt/vllm/v1/worker/gpu_worker.py", line 407, in {function}',
-            values={"function": function},
-        )
-        for function in (
-            "load_model",
-            "determine_available_memory",
-            "determine_num_available_blocks",
-            "profile_num_available_blocks",
-            "initialize_kv_cache",
-            "initialize_cache",
-            "compile_or_warm_up_model",
-            "capture_model",
-            "init_device",
-        )
+            example='  File "/opt/vllm/v1/worker/gpu_worker.py", line 407, in execute_model',
+        ),
     )

@@ -51,6 +51,33 @@ class Shutdown(Record):
             example="[shutdown] MPClient: start timeout=30s",
             values={"component": "MPClient"},
         ),
+        *(
+            Template(
+                f"[shutdown] MPClient: {step}",
+                versions=">=0.23.0",
+                example=f"[shutdown] MPClient: {step}",
+                values={"component": "MPClient", "step": step},
+            )
+            for step in ("stopping engine manager", "engine manager stopped", "cleaning up background resources")
+        ),
+        Template(
+            "[shutdown] MPClient: background resource cleanup {step}",
+            versions=">=0.23.0",
+            example="[shutdown] MPClient: background resource cleanup start",
+            values={"component": "MPClient"},
+        ),
+        Template(
+            "[shutdown] Distributed: cleanup {step}",
+            versions=">=0.23.0",
+            example="[shutdown] Distributed: cleanup start shutdown_ray=False",
+            values={"component": "Distributed"},
+        ),
+        Template(
+            "[shutdown] force killing sub process {component} pid {_}",
+            versions=">=0.32.0",
+            example="[shutdown] force killing sub process VLLM::Worker pid 4242",
+            values={"step": "force killing"},
+        ),
         Template(
             "[shutdown] MPClient: complete",
             versions=">=0.23.0",
