@@ -347,3 +347,11 @@ def test_tpu_refusal_states_the_share_that_is_enough() -> None:
 def test_memory_that_is_a_place_is_no_amount_of_it(error: str, *, of_memory: bool) -> None:
     (finding,) = check(log(BANNER, FAILED, f"ERROR 03-01 10:00:13 [core.py:718] {error}")).failing
     assert ("speaks of memory" in finding.message) == of_memory
+
+
+def test_the_container_s_limit_is_stated_where_the_kernel_prints_it() -> None:
+    killed = "[78478.861845] Memory cgroup out of memory: Killed process 42 (VLLM::Worker) total-vm:8483048kB, anon-rss:2816968kB"
+    usage = "[78478.861343] memory: usage 4194304kB, limit 4194304kB, failcnt 945"
+    (finding,) = check(log(BANNER, usage, killed)).failing
+    assert "4.00 GiB of the 4.00 GiB" in str(finding.observed)
+    assert "limit of 4.00 GiB" in str(finding.remedy)

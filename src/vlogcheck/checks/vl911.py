@@ -11,6 +11,7 @@ from vlogcheck.context import Context
 from vlogcheck.failures import Outcome
 from vlogcheck.records import (
     CheckpointSize,
+    ContainerMemory,
     Crashed,
     HostAllocationFailed,
     NoSpaceLeft,
@@ -79,6 +80,9 @@ def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Findin
         size = f", which held {record.resident_gib:.2f} GiB" if record.resident_gib is not None else ""
         observed = f"the kernel or the container ended {record.name or 'a process'}{size}"
         remedy = host
+        if (container := context.startup.last(ContainerMemory)) is not None:
+            observed += f"; the container used {container.used_gib:.2f} GiB of the {container.limit_gib:.2f} GiB it may"
+            remedy = f"raise the container's limit of {container.limit_gib:.2f} GiB: {host}"
         message = f"the host's memory ran out {when}"
     else:
         assert isinstance(record, HostAllocationFailed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vlogcheck.template import Record, Size, Template
+from vlogcheck.template import Record, Size, Template, Word
 from vlogcheck.units import GiB
 
 __all__ = [
@@ -11,7 +11,9 @@ __all__ = [
     "FreeAfterGraphs",
     "HPUBlocks",
     "HPUBucketTooLarge",
+    "HPUGraphs",
     "HPUWarmup",
+    "HPUWarmupStep",
     "MetalBudget",
     "MetalKVCache",
     "MetalMemory",
@@ -99,12 +101,42 @@ class MetalKVCache(Record):
             example="Paged attention: reporting MPS cache capacity (11,734 blocks × 2,097,152 bytes = 24.61 GB)",
         ),
         Template(
+            "Paged attention memory breakdown: {_}, kv_budget={size_gb}GB, per_block_bytes={block_bytes}, num_blocks={blocks},"
+            " max_tokens_cached={tokens}",
+            versions=">0.1.0",
+            source="vllm-metal",
+            example="Paged attention memory breakdown: metal_limit=51.54GB, fraction=0.9, usable_metal=46.39GB,"
+            " model_memory=8.05GB, overhead=0.80GB, kv_budget=24.61GB, per_block_bytes=2097152, num_blocks=11734,"
+            " max_tokens_cached=187744",
+        ),
+        Template(
             "Paged attention memory breakdown: {_}, per_block_bytes={block_bytes}, num_blocks={blocks},"
             " max_tokens_cached={tokens}",
             versions=">0.1.0",
             source="vllm-metal",
             example="Paged attention memory breakdown: metal_limit=51.54GB, per_block_bytes=2097152, num_blocks=11734,"
             " max_tokens_cached=187744",
+        ),
+        Template(
+            "KV cache: {_} MB ({_} layers, {blocks} blocks, {_} tokens/block)",
+            versions=">0.1.0",
+            source="vllm-metal",
+            example="KV cache: 24608.0 MB (32 layers, 11734 blocks, 16 tokens/block)",
+        ),
+        *(
+            Template(
+                f"{kernel}aged attention enabled: {{_}} layers patched, {{blocks}} blocks allocated (block_size={{_}})",
+                versions="",
+                source="vllm-metal",
+                example=f"{kernel}aged attention enabled: 32 layers patched, 11734 blocks allocated (block_size=16, mla=False)",
+            )
+            for kernel in ("P", "Metal kernel p")
+        ),
+        Template(
+            "KV cache config received: {blocks} blocks ({_})",
+            versions="",
+            source="vllm-metal",
+            example="KV cache config received: 11734 blocks (MLX manages cache internally)",
         ),
         Template(
             "KV cache initialized with {blocks} blocks",
@@ -201,6 +233,46 @@ class HPUBucketTooLarge(Record):
             " be used with specified max_num_batched_tokens (64), as the smallest bucket (128) would exceed token"
             " budget."
             " Please increase max_num_batched_tokens or decrease bucket minimum",
+        ),
+    )
+
+
+class HPUWarmupStep(Record):
+    """Gaudi compiles one shape, and what is free before it (worker/hpu_model_runner.py; vllm-gaudi)."""
+
+    step: str
+    """Prompt, Decode or Unified CFG; `Graph/` before it where the graph is captured."""
+    done: int
+    """Number of the shape."""
+    total: int
+    """Shapes to do."""
+    free_gib: Size
+    """Free device memory."""
+
+    templates = (
+        Template(
+            "[Warmup][{step}][{done}/{total}] {_}free_mem:{free_gib}",
+            versions=">=0.6.4,<0.10.0",
+            example="[Warmup][Prompt][1/24] batch_size:4 seq_len:1024 free_mem:79.16 GiB",
+        ),
+    )
+
+
+class HPUGraphs(Record):
+    """Graphs of one kind captured on Gaudi (worker/hpu_model_runner.py)."""
+
+    step: Word
+    """Prompt or Decode."""
+    graphs: int
+    """Graphs captured."""
+    used_gib: Size
+    """Device memory they take."""
+
+    templates = (
+        Template(
+            "Graph/{step} captured:{graphs} ({_}%) used_mem:{used_gib} buckets:{_}",
+            versions=">=0.6.4,<0.10.0",
+            example="Graph/Prompt captured:24 (100.0%) used_mem:14.98 GiB buckets:[(1, 128), (1, 256)]",
         ),
     )
 

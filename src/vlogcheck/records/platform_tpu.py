@@ -5,7 +5,7 @@ from __future__ import annotations
 from vlogcheck.template import Record, Template
 from vlogcheck.units import GiB
 
-__all__ = ["TPUCompactMamba", "TPUKVCache", "TPUMemory", "TPUMemoryTooSmall", "TPUMemoryUse"]
+__all__ = ["TPUCompactMamba", "TPUHybridCache", "TPUKVCache", "TPUMemory", "TPUMemoryTooSmall", "TPUMemoryUse"]
 
 _TPU = "tpu-inference"
 
@@ -100,13 +100,13 @@ class TPUMemoryUse(Record):
 
 
 class TPUKVCache(Record):
-    """The KV cache as allocated (runner/kv_cache_manager.py, until 0.13)."""
+    """The KV cache as allocated (runner/kv_cache_manager.py)."""
 
     layers: int
     """Layers."""
-    blocks: str
+    blocks: str | None = None
     """Blocks of each layer group, as printed."""
-    dtype: str
+    dtype: str | None = None
     """Type of an element."""
     devices: str
     """Pairs of (used, limit) in GiB, as printed."""
@@ -119,6 +119,26 @@ class TPUKVCache(Record):
             source=_TPU,
             example="Init kv-cache | num_layers=32 | shape=(num_blocks, (128, 16, 128)) | num_blocks=[4096] |"
             " sharding=NamedSharding() | dtype=bfloat16 | hbm=[(28.1, 31.25)]Gb",
+        ),
+        Template(
+            "Init kv-cache | num_total_layers={layers} | num_blocks={blocks} | {_}attn_dtype={dtype} | {_}hbm={devices}Gb",
+            versions=">=0.18.0",
+            source=_TPU,
+            example="Init kv-cache | num_total_layers=2 | num_blocks=[4096, 4096] | regular_attn_layers=2 |"
+            " regular_attn_dtype=bfloat16 | hbm=[(28.1, 31.25)]Gb",
+        ),
+        Template(
+            "Init kv-cache | num_total_layers={layers} | num_blocks={blocks} | {_}hbm={devices}Gb",
+            versions=">=0.18.0",
+            source=_TPU,
+            example="Init kv-cache | num_total_layers=2 | num_blocks=[4096, 4096] | mamba_layers=2 | hbm=[(28.1, 31.25)]Gb",
+        ),
+        Template(
+            "Init kv-cache | shape={layers} * {_} | sharding={_} | dtype={dtype} | hbm={devices}Gb",
+            versions="<0.11.0",
+            source=_TPU,
+            example="Init kv-cache | shape=32 * (4096, 128, 16, 128) | sharding=NamedSharding() | dtype=bfloat16 |"
+            " hbm=[(28.1, 31.25)]Gb",
         ),
     )
 
@@ -146,6 +166,46 @@ class TPUCompactMamba(Record):
             " attn=12"
             " layers × 2048 blocks × 1048576 B = 24.00 GiB; mamba=36 layers × 257 slots × 2129920 B = 18.35 GiB;"
             " total=42.35 GiB / avail=42.90 GiB.",
+        ),
+    )
+
+
+class TPUHybridCache(Record):
+    """Hybrid models: one page for all kinds of layers, and the blocks that follow (runner/kv_cache_manager.py)."""
+
+    blocks: int | None = None
+    """Blocks; with a page only, they are not decided yet."""
+    page_bytes: int | None = None
+    """Bytes of one page."""
+
+    templates = (
+        Template(
+            "Hybrid KV cache layout: num_kv_cache_groups={_}, num_kv_cache_tensors={_}, kv_cache_config.num_blocks={blocks},"
+            " duplicate_shared_layers={_}",
+            versions=">=0.20.0",
+            source=_TPU,
+            example="Hybrid KV cache layout: num_kv_cache_groups=4, num_kv_cache_tensors=15, kv_cache_config.num_blocks=9704,"
+            " duplicate_shared_layers=True",
+        ),
+        Template(
+            "Hybrid KV cache: padding every layer spec to {page_bytes} bytes ({_}",
+            versions=">=0.20.0",
+            source=_TPU,
+            example="Hybrid KV cache: padding every layer spec to 23289856 bytes (num_attn_groups=1 × attn_page=10485760 +"
+            " num_mamba_groups=3 × mamba_unpadded=4268032).",
+        ),
+        Template(
+            "Pure-attention hybrid KV cache: padding every layer spec to {page_bytes} bytes ({_}",
+            versions=">=0.20.0",
+            source=_TPU,
+            example="Pure-attention hybrid KV cache: padding every layer spec to 524288 bytes (max of native sizes [262144,"
+            " 524288]).",
+        ),
+        Template(
+            "Hybrid KV cache: setting num_gpu_blocks_override={blocks} {_}",
+            versions=">=0.20.0",
+            source=_TPU,
+            example="Hybrid KV cache: setting num_gpu_blocks_override=945 to align the pools",
         ),
     )
 

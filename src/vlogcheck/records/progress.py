@@ -53,6 +53,13 @@ class Progress(Record):
             values={"stage": "graphs"},
         ),
         Template(
+            "Capturing ACL graphs ({kind}):{_} {percent}%|{_}| {done}/{total} [{elapsed}<{_}",
+            versions="",
+            example="Capturing ACL graphs (decode, FULL): 100%|██████████| 3/3 [00:03<00:00, 15.40it/s]",
+            source="vllm-ascend",
+            values={"stage": "graphs"},
+        ),
+        Template(
             "Capturing CUDA graphs:{_} {percent}%|{_}| {done}/{total} [{elapsed}<{_}",
             versions=">=0.12.0,<0.17",
             example="Capturing CUDA graphs: 100%|██████████| 51/51 [00:03<00:00, 15.40it/s]",
