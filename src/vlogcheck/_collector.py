@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from vlogcheck._causes import REFUSALS
 from vlogcheck.records import (
+    ContainerMemory,
     EngineConfig,
     EngineInit,
     EngineInitFailed,
@@ -33,7 +34,7 @@ __all__ = ["MOST", "Collector", "startups"]
 
 MOST = 1000
 """Start-ups kept of one log: a crash loop over days must not fill memory either."""
-_FROM_OUTSIDE = (ProcessKilled, OOMKilled)
+_FROM_OUTSIDE = (ProcessKilled, OOMKilled, ContainerMemory)
 _NEVER_STARTED = (EngineInitFailed, *REFUSALS)
 
 
