@@ -350,7 +350,10 @@ def test_memory_that_is_a_place_is_no_amount_of_it(error: str, *, of_memory: boo
 
 
 def test_the_container_s_limit_is_stated_where_the_kernel_prints_it() -> None:
-    killed = "[78478.861845] Memory cgroup out of memory: Killed process 42 (VLLM::Worker) anon-rss:2816968kB, file-rss:0kB"
+    killed = (
+        "[78478.861845] Memory cgroup out of memory: Killed process 42 (VLLM::Worker) total-vm:8483048kB,"
+        " anon-rss:2816968kB, file-rss:0kB"
+    )
     usage = "[78478.861343] memory: usage 4194304kB, limit 4194304kB, failcnt 945"
     (finding,) = check(log(BANNER, usage, killed)).failing
     assert "4.00 GiB of the 4.00 GiB" in str(finding.observed)
