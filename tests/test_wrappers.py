@@ -81,7 +81,7 @@ PLAIN_LOGS = logs("corpus/*.log", "recorded/v0*_llama_load.log", "recorded/v0112
 
 @pytest.mark.parametrize("line", PLAIN)
 def test_a_plain_line_comes_back_unchanged(line: str) -> None:
-    assert Unwrapper().unwrap(line) == (line, None, None, False, None, None)
+    assert Unwrapper().unwrap(line) == (line, None, None, False, None, None, 0)
 
 
 @pytest.mark.parametrize("writer", _wrap.WRITERS, ids=lambda writer: writer.__name__)

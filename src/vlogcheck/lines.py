@@ -7,11 +7,16 @@ carriage returns, or several messages that processes wrote at the same time.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from vlogcheck._copied import as_printed, strip_ansi, unescape_json, without_border
 from vlogcheck._prefix import CUT_PREFIX, LEVELS, MARK, PREFIX, TAGS, Origin, origin_of
 from vlogcheck._requests import REQUEST_MESSAGE, prefix_outside_quotes
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.wrappers import Unwrapped, Unwrapper
+
+if TYPE_CHECKING:
+    from vlogcheck._pieces import Pieces
 
 __all__ = ["LogLine", "Splitter"]
 
@@ -49,71 +54,61 @@ class Splitter:
 
     def __init__(self) -> None:
         self._unwrapper = Unwrapper()
-        self._partial: dict[tuple[str | None, str | None], list[str]] = {}
-        self._sizes: dict[tuple[str | None, str | None], int] = {}
-        self._size = 0
+        self._pieces: Pieces | None = None
         self._tags: dict[str, Origin] = {"": Origin()}
 
     @property
     def unfinished(self) -> int:
         """How many lines a wrapper said go on in a later one."""
-        return len(self._partial)
+        return len(self._pieces) if self._pieces is not None else 0
 
     def split(self, number: int, raw: str, cut: bool = False) -> list[LogLine]:
         """Return the messages of one physical line, in order. Never raises."""
-        if raw[:1] not in _QUOTING:  # JSON is undone as a whole
+        quoting = raw[:1] in _QUOTING or "\x1b" in raw or '{"' in raw or raw.lstrip(" \t")[:1] == '"'
+        if not quoting:  # JSON is undone as a whole, and pieces of a line must keep their length
             raw = as_printed(raw)
-        unwrapped = self._unwrapper.unwrap(raw)
-        if self._partial or unwrapped.partial:
+        lines: list[LogLine] = []
+        self._whole(lines, number, self._unwrapper.unwrap(raw), cut, quoting)
+        return lines
+
+    def _whole(
+        self, lines: list[LogLine], number: int, unwrapped: Unwrapped, cut: bool, quoting: bool, depth: int = 0
+    ) -> None:
+        """Add the messages of a line once it is whole; one that holds several lines holds each in its own wrappers."""
+        if self._pieces or unwrapped.partial:
             joined = self._join(unwrapped)
             if joined is None:
-                return []
+                return
             unwrapped = joined
         text = unwrapped.text
-        if "\\n" in text and text.lstrip()[:1] in _JSON and unwrapped.fields is None:
+        if "\\n" in text and "\n" not in text and text.lstrip()[:1] in _JSON and unwrapped.fields is None:
             text = unescape_json(text)
-        lines: list[LogLine] = []
+        if "\n" in text and unwrapped.fields is None and depth < _DEEPEST:
+            for part in text.split("\n"):
+                self._whole(lines, number, self._unwrapper.unwrap(part, unwrapped), cut, quoting, depth + 1)
+            return
         for part in text.split("\n") if "\n" in text else (text,):
             part = strip_ansi(part)
-            if raw[:1] in _QUOTING:
+            if quoting:
                 part = as_printed(part)
             for segment in part.split("\r") if "\r" in part else (part,):
                 if segment := without_border(segment.rstrip()):
                     self._segment(lines, number, segment, unwrapped, cut)
-        return lines
 
     def flush(self, number: int) -> list[LogLine]:
         """Return the messages of lines whose continuation never came."""
         lines: list[LogLine] = []
-        for (container, _), parts in self._partial.items():
-            for part in strip_ansi("".join(parts)).replace("\r", "\n").split("\n"):
-                self._segment(lines, number, part, Unwrapped(part, None, container, False, None), True)
-        self._partial.clear()
-        self._sizes.clear()
-        self._size = 0
+        for unwrapped in self._pieces.flush() if self._pieces else ():
+            self._whole(lines, number, unwrapped, True, True)
         return lines
 
     def _join(self, unwrapped: Unwrapped) -> Unwrapped | None:
         """Collect the pieces of a line its wrapper cut; the whole line when it is complete, None before."""
-        key = (unwrapped.source, unwrapped.stream)
-        pieces = self._partial.get(key)
-        if pieces is None and not unwrapped.partial:
-            return unwrapped
-        pieces = pieces or []
-        pieces.append(unwrapped.text)
-        size = self._sizes.get(key, 0) + len(unwrapped.text)
-        room = len(self._partial) < _MOST_PARTIAL and self._size < _HOLD_LIMIT
-        if unwrapped.partial and size < _JOIN_LIMIT and room:
-            self._partial[key], self._sizes[key] = pieces, size
-            self._size += len(unwrapped.text)
-            return None
-        self._partial.pop(key, None)
-        self._size -= self._sizes.pop(key, 0)
-        inner = self._unwrapper.unwrap("".join(pieces))  # what was cut may itself be wrapped: JSON inside CRI
-        return inner._replace(
-            time=inner.time or unwrapped.time, source=inner.source or unwrapped.source, partial=False,
-            stream=inner.stream or unwrapped.stream,
-        )  # fmt: skip
+        if self._pieces is None:
+            from vlogcheck._pieces import Pieces
+
+            self._pieces = Pieces(self._unwrapper)
+        return self._pieces.join(unwrapped)
 
     def _segment(self, lines: list[LogLine], number: int, text: str, unwrapped: Unwrapped, cut: bool) -> None:
         wrapper_time, container, fields = unwrapped.time, unwrapped.source, unwrapped.fields
@@ -181,13 +176,10 @@ class Splitter:
         return self._tags.get(match[0]) or self._remember(match[0]), text[match.end() :].rstrip()
 
 
-_JOIN_LIMIT = 1 << 20
-"""Characters of one line put together again."""
-_HOLD_LIMIT = 16 << 20
-_MOST_PARTIAL = 4096
-"""What is held of all lines that go on, in characters and in lines: beyond it a piece is taken as it is."""
 _JSON = ("{", "[", '"')
 _QUOTING = ("{", '"')
+_DEEPEST = 3
+"""How often lines in a line are looked for: a notebook in a record, say."""
 
 
 def _structured(number: int, text: str, unwrapped: Unwrapped, cut: bool) -> LogLine:

@@ -15,19 +15,21 @@ from vlogcheck._lazy import pattern
 from vlogcheck._tuples import NamedTuple
 
 from . import _formats, _json, _named, _times
-from ._base import LEADING_ESC, UVICORN, VLLM_START, Family, Layer, State
+from ._base import LEADING_ESC, UVICORN, VLLM_PREFIX, VLLM_START, Family, Layer, State
 from ._hardwrap import WIDEST, is_hard_wrapped, rejoin
-from ._learned import Heads, column
+from ._learned import RECORD_WORDS, Heads, column
 from ._named import without_ray_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["VLLM_START", "WIDEST", "Unwrapped", "Unwrapper", "is_hard_wrapped", "rejoin"]
 
 _MAX_LAYERS = 8
 _LONGEST_NAME = 256
 _MOST_OPEN = 4096
+_BEGINNING = 300
+"""Characters of a line in which vLLM's prefix is looked for behind something else."""
 
 _PREFIX_INSIDE = pattern(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:\d{4}-)?\d\d-\d\d \d\d:")
 
@@ -60,6 +62,8 @@ class Unwrapped(NamedTuple):
     WARNING, ERROR, CRITICAL), and as far as known `name` (logger), `process` (name), `pid`, `time`, `file`, `line`."""
     stream: str | None = None
     """stdout or stderr, where the wrapper says so."""
+    layers: int = 0
+    """How many wrappers came off."""
 
 
 _TAGGED = frozenset({"(APIS", "(Engi", "(Work", "(Vllm", "(RayW"})
@@ -68,7 +72,7 @@ _TAGGED = frozenset({"(APIS", "(Engi", "(Work", "(Vllm", "(RayW"})
 
 def _plain(line: str) -> Unwrapped:
     # Most lines of most logs end here: half the cost of the constructor with its defaults.
-    return tuple.__new__(Unwrapped, (line, None, None, False, None, None))
+    return tuple.__new__(Unwrapped, (line, None, None, False, None, None, 0))
 
 
 class Unwrapper:
@@ -76,71 +80,91 @@ class Unwrapper:
 
     def __init__(self) -> None:
         self._state = State()
-        self._heads = Heads()
-        self._open: set[tuple[str | None, str | None]] = set()
-        self._wrapped_messages = False
+        self._heads = Heads(self._holds_line)
+        self._open: set[tuple[str | None, str | None, int]] = set()
 
-    def unwrap(self, line: str) -> Unwrapped:
-        """Take the wrappers off one line (without its newline). Never raises."""
+    def unwrap(self, line: str, within: Unwrapped | None = None) -> Unwrapped:
+        """Take the wrappers off one line (without its newline), or off a text that stood `within` others. Never raises."""
+        if within is not None:
+            return self._peel(line, within)
         head = line[:5]
         if head in _TAGGED or (head == "INFO " and line[7:8] == "-") or VLLM_START.match(line):
             # Ray marks what it left out at the end of a line whose tag is vLLM's.
             return _plain(without_ray_count(line) if " across " in line else line)
         if not line or line[0] == "\r":
             return _plain(line)
-        return self._peel(line)
+        return self._peel(line, _plain(line))
 
-    def _peel(self, line: str) -> Unwrapped:
-        text, time, stream, fields = line, None, None, None
-        sources: list[str] = []
+    def _peel(self, text: str, within: Unwrapped) -> Unwrapped:
+        _, time, outer, _, fields, stream, depth = within
+        sources = [] if outer is None else [outer]
         layer: Layer | None
-        for _ in range(_MAX_LAYERS):
-            if VLLM_START.match(text) or UVICORN.match(text):
+        while depth < _MAX_LAYERS:
+            if VLLM_START.match(text) or UVICORN.match(text) or "\n" in text:
                 break
-            layer = self._layer(text)
+            layer = self._family(text) or self._column(text, depth) or self._heads.take(text)
             if layer is None:
                 break
+            depth += 1
             text, time, stream, fields = layer.text, time or layer.time, stream or layer.stream, layer.fields
             if layer.source and (source := layer.source[:_LONGEST_NAME]) not in sources:
                 sources.append(source)
-            if fields is not None and not self._is_wrapped_message(text):
-                inside = _PREFIX_INSIDE.search(text)
-                if inside is not None and _PROGRESS.search(text[: inside.start()]):
-                    fields = None  # the server's own output, a message behind a progress bar
-                break
+            if fields is not None:
+                if not self._is_wrapped_message(layer):
+                    inside = _PREFIX_INSIDE.search(text)
+                    if inside is not None and _PROGRESS.search(text[: inside.start()]):
+                        fields = None  # the server's own output, a message behind a progress bar
+                    break
+                fields = None
             if layer.partial or self._open:
-                key = (" ".join(sources) or None, stream)
+                key = (" ".join(sources) or None, stream, depth)
                 if layer.partial:
                     if len(self._open) > _MOST_OPEN:
                         self._open.clear()
                     self._open.add(key)
-                    return Unwrapped(text, time, key[0], True, None, stream)
+                    return Unwrapped(text, time, key[0], True, None, stream, depth)
                 if key in self._open:  # the end of a line whose beginning is not here: nothing to recognise
                     self._open.discard(key)
                     break
         if fields is None:
             text = without_ray_count(text)
-        return Unwrapped(text, time, " ".join(sources) or None, False, fields, stream)
+        return Unwrapped(text, time, " ".join(sources) or None, False, fields, stream, depth)
 
-    def _is_wrapped_message(self, text: str) -> bool:
-        """Whether the messages of JSON records are lines in a wrapper: one that holds a prefix, vLLM's or another's, shows it."""
-        if not self._wrapped_messages and _PREFIX_INSIDE.search(text):
-            for _ in range(_MAX_LAYERS):
-                layer = self._layer(text)
-                if layer is None:
-                    break
-                text = layer.text
-                if VLLM_START.match(text) or (layer.fields is not None and "time" in layer.fields):
-                    self._wrapped_messages = True
-                    break
-        return self._wrapped_messages
+    def _is_wrapped_message(self, layer: Layer) -> bool:
+        """Whether the messages of such records are lines in a wrapper: one that holds a line of vLLM or a record shows it."""
+        if self._state.carries_lines(layer.shape):
+            return True
+        text = layer.text
+        if any(word in text for word in RECORD_WORDS) and self._holds_line(text, self._layer):
+            self._state.is_carrier(layer.shape)
+            return True
+        return False
 
-    def _layer(self, text: str) -> Layer | None:
+    def _holds_line(self, text: str, peel: Callable[[str], Layer | None] | None = None) -> bool:
+        """Whether a text is wrapped, and a line as vLLM begins it is inside, or a record of a logging formatter."""
+        for _ in range(_MAX_LAYERS):
+            layer = (peel or self._family)(text)
+            if layer is None:
+                return False
+            if VLLM_PREFIX.search(layer.text[:_BEGINNING]):  # behind VLLM_LOGGING_PREFIX, say
+                return True
+            if layer.fields is not None and ("time" in layer.fields or text[:1] == "{"):
+                return True
+            text = layer.text
+        return False
+
+    def _family(self, text: str) -> Layer | None:
         colour = LEADING_ESC.match(text)
         body = text[colour.end() :] if colour else text
         for family in _FAMILIES.get(body[:1], ()):
             if layer := family(body, self._state):
                 return layer
-        if layer := self._heads.take(text):
-            return layer
-        return column(text, self._state)
+        return None
+
+    def _layer(self, text: str) -> Layer | None:
+        return self._family(text) or self._heads.take(text)
+
+    def _column(self, text: str, depth: int) -> Layer | None:
+        if "," not in text or (self._state.column is not None and self._state.column[2] != depth):
+            return None
+        return column(text, depth, self._state, self._holds_line)

@@ -13,6 +13,7 @@ Fields = Mapping[str, "str | int"]
 
 _LONGEST_NAME = 256
 _MOST_NAMES = 4096
+_MOST_SHAPES = 256
 
 
 class Layer(NamedTuple):
@@ -30,6 +31,8 @@ class Layer(NamedTuple):
     """The line goes on in the next line of the same source and stream."""
     fields: Fields | None = None
     """Set when the payload is the record of a logging formatter: text is then the bare message."""
+    shape: tuple[str, ...] | None = None
+    """The keys of the object the record was."""
 
 
 class State:
@@ -40,8 +43,18 @@ class State:
         """A Docker json-file record that ends in a newline was seen: one without is then a piece of a longer line."""
         self.names: set[str] = set()
         """Container, pod and host names that a line with an unmistakable form carried."""
-        self.column: tuple[int, int] | None = None
-        """Number of columns and index of the message column of a CSV export."""
+        self.column: tuple[int, int, int] | None = None
+        """Number of columns and index of the message column of a CSV export, and how many wrappers are around it."""
+        self._carriers: set[tuple[str, ...] | None] = set()
+
+    def carries_lines(self, shape: tuple[str, ...] | None) -> bool:
+        """Whether the messages of records of this shape are a process's lines, not what a logger was told."""
+        return shape in self._carriers
+
+    def is_carrier(self, shape: tuple[str, ...] | None) -> None:
+        """Keep, within bounds, that a record of this shape had a line for its message."""
+        if len(self._carriers) < _MOST_SHAPES:
+            self._carriers.add(shape)
 
     def remember(self, name: str) -> None:
         """Keep a name, within bounds: a log of many short-lived containers must not fill memory."""
@@ -73,6 +86,9 @@ _PREFIX = rf"{_LEVEL}(?:{ESC})* (?:{ESC})*\d\d-\d\d \d\d:\d\d:\d\d"
 
 VLLM_START = re.compile(rf"(?:{ESC})*(?:{_VLLM_TAG}|{_PREFIX})")
 """A line as vLLM itself begins it: process tag, or level and date."""
+
+VLLM_TAG = pattern(rf"(?:{ESC}){{0,4}}{_VLLM_TAG}")
+"""A process tag of vLLM's anywhere in a line, with its colour."""
 
 # Looked for anywhere in a line: what may repeat is bounded, so that a line of nothing else costs one pass.
 _SOME_ESC = rf"(?:{ESC}){{0,4}}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from vlogcheck._copied import unescape_json
 from vlogcheck._lazy import pattern
 
 from ._base import LETTERS, UVICORN, VLLM_PREFIX, VLLM_START, Layer, Registration, State
@@ -188,7 +189,7 @@ def _logfmt(text: str, state: State) -> Layer | None:
     pos = 0
     while found := _LOGFMT.match(text, pos):
         quoted = found[2]
-        pairs.setdefault(found[1], re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else found[3])
+        pairs.setdefault(found[1], unescape_json(quoted) if quoted is not None else found[3])
         pos = found.end()
     message = pairs.get("msg", pairs.get("message"))
     if message is None or pos < len(text.rstrip()):

@@ -168,6 +168,16 @@ def _docker_partial(obj: Object, text: str, state: State) -> bool:
     return state.docker_newlines or len(text.encode("utf-8", "replace")) >= _DOCKER_PIECE
 
 
+def _own_record(obj: Object, key: str, text: str, state: State) -> tuple[bool, Fields | None, tuple[str, ...] | None]:
+    """Return what `Layer` says of a record that a logging formatter wrote: nothing where its message is a line."""
+    shape = tuple(obj)
+    if VLLM_START.match(text):
+        state.is_carrier(shape)
+    elif not (text.startswith("{") or UVICORN.match(text) or key in _WEAK_KEYS or state.carries_lines(shape)):
+        return False, _fields(obj), shape
+    return False, None, None
+
+
 def layer_of(obj: Object, state: State, depth: int = 0) -> Layer | None:
     """Return what an object holds of a line, None where it is no record of one."""
     if "MESSAGE" in obj:
@@ -189,8 +199,7 @@ def layer_of(obj: Object, state: State, depth: int = 0) -> Layer | None:
             value = "\n".join(value)
         if isinstance(value, str):
             text = without_newline(clean(value))
-            raw = text.startswith("{") or VLLM_START.match(text) or UVICORN.match(text) or key in _WEAK_KEYS
-            return Layer(text, time, _source(obj), stream, fields=None if raw else _fields(obj))
+            return Layer(text, time, _source(obj), stream, *_own_record(obj, key, text, state))
     if depth < _MAX_DEPTH:
         for key in _INNER_KEYS:
             if isinstance(value := obj.get(key), dict) and (layer := layer_of(value, state, depth + 1)):

@@ -1,31 +1,47 @@
-"""Text in front of vLLM's prefix that no family knows: VLLM_LOGGING_PREFIX and wrappers nobody has described.
+"""Text in front of a line that no family knows: VLLM_LOGGING_PREFIX and wrappers nobody has described.
 
-What stood in front of vLLM's own prefix the same way, digits aside, in two lines is a wrapper, and is then taken off
-every line that begins with it. A single word in brackets is taken at once.
+What stood in front of vLLM's own prefix, of a record or of another wrapper with a line of vLLM inside the same way, digits
+aside, in two lines is a wrapper, and is then taken off every line that begins with it. A single word in brackets is taken at
+once, and so is what stands in front of JSON.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from vlogcheck._lazy import pattern
 
-from ._base import VLLM_PREFIX, VLLM_START, Layer, State
+from ._base import VLLM_PREFIX, VLLM_TAG, Layer, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _WORD = pattern(r"\s*(?:\[[^\[\]\r\n]{1,48}\]|<[^<>\r\n]{1,48}>|\{[^{}\r\n]{1,48}\})[ \t]*[:|]?[ \t]+$")
 _DIGITS = pattern(r"\d+")
-_LEVEL_WORDS = ("INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL")
+RECORD_WORDS = ("INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", '{"', "level=")
+"""What is in every line of vLLM's logger, whoever formatted it."""
+_INSIDE = pattern(
+    r'(?P<object>\{")|(?P<string>(?<=[ \t])")|\b(?:time|ts|level)=|<\d{1,3}>'
+    r"|\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:"
+)
+"""How what is unmistakably a wrapper or a record may begin behind a head."""
+_MARK = pattern(r".*?(?:[^\w\s.,][ \t]+|$)")
+"""One of the marks a head consists of."""
 _MAX_HEAD = 200
 _MAX_HEADS = 16
+_MAX_TRIES = 8
 _MAX_CSV = 100_000
+_MAX_COLUMNS = 64
 # A progress bar, or a message another process was writing, is no wrapper.
 _NOT_A_HEAD = pattern(r"[\r\n]|\d%|it/s|s/it")
 
 
 class Heads:
-    """The heads seen in one input."""
+    """The heads seen in one input. `holds_line` tells whether a text is a wrapped line of vLLM or a logger's record."""
 
-    def __init__(self) -> None:
+    def __init__(self, holds_line: Callable[[str], bool]) -> None:
+        self._holds_line = holds_line
         self._seen: dict[str, int] = {}
         self._known: dict[str, re.Pattern[str]] = {}
 
@@ -34,23 +50,36 @@ class Heads:
         for shape, known in self._known.items():
             if found := known.match(text):
                 return Layer(text[found.end() :], source=self._source(shape, found[0]))
-        if not any(word in text for word in _LEVEL_WORDS):
+        if not any(word in text for word in RECORD_WORDS):
             return None
-        found = VLLM_PREFIX.search(text[: _MAX_HEAD + 300])
-        if not found or not 0 < found.start() <= _MAX_HEAD:
-            return None
-        head = text[: found.start()]
-        if (start := head.find('{"')) > 0:  # a JSON record stands behind the head, the prefix is in its message
-            head = head[:start]
-        if _NOT_A_HEAD.search(head) or not head.strip() or len(self._seen) > 1000:
+        head, at_once = self._head(text)
+        if not head.strip() or _NOT_A_HEAD.search(head) or len(self._seen) > 1000:
             return None
         shape = _DIGITS.sub("0", head)
         count = self._seen[shape] = self._seen.get(shape, 0) + 1
-        if not _WORD.match(head) and (count < 2 or not _looks_like_mark(head)):
+        if not (at_once or _WORD.match(head)) and (count < 2 or not _looks_like_mark(head)):
             return None
         if len(self._known) < _MAX_HEADS:
-            self._known[shape] = re.compile(r"\d+".join(re.escape(part) for part in _DIGITS.split(head)))
+            self._known[shape] = re.compile(_expression(head))
         return Layer(text[len(head) :], source=self._source(shape, head))
+
+    def _head(self, text: str) -> tuple[str, bool]:
+        """Return what stands in front of the line or record in a text, and whether JSON proves it to be a head."""
+        prefix = VLLM_PREFIX.search(text[: _MAX_HEAD + 300])
+        end = prefix.start() if prefix else _MAX_HEAD
+        for tried, found in enumerate(_INSIDE.finditer(text, 1, min(end, _MAX_HEAD) + 1)):
+            if tried == _MAX_TRIES:
+                break
+            start = found.start()
+            if found["string"]:  # its indentation shows that the string is a line of JSON
+                bare = len(text[:start].rstrip())
+                start = min(bare + 1, start - 1) if start - bare > 1 else start
+            if self._holds_line(text[start:]):
+                return text[:start], found["object"] is not None or text.rstrip(" \t\r,").endswith('\\n"')
+        if prefix is None or end > _MAX_HEAD:
+            return "", False
+        tag = VLLM_TAG.search(text, 0, end)  # VLLM_LOGGING_PREFIX stands between it and the level
+        return text[: tag.start() if tag else end], False
 
     def _source(self, shape: str, head: str) -> str | None:
         # A logging prefix is missing on everything vLLM's logger did not write (server ready, tracebacks): with a
@@ -58,19 +87,23 @@ class Heads:
         return head.strip(" \t[]<>{}:|") or None if len(self._known) > 1 and _WORD.match(head) else None
 
 
+def _expression(head: str) -> str:
+    """Return the expression of a head. Its last marks are optional: only lines of vLLM's logger have VLLM_LOGGING_PREFIX."""
+    first, *others = (r"\d+".join(map(re.escape, _DIGITS.split(mark))) for mark in _MARK.findall(head) if mark)
+    return first + "".join(f"(?:{mark}" for mark in others) + ")?" * len(others)
+
+
 def _looks_like_mark(head: str) -> bool:
     """Not merely words: something that a sentence cut short would not end with."""
     return not head.replace(" ", "").isalpha()
 
 
-def column(text: str, state: State) -> Layer | None:
+def column(text: str, depth: int, state: State, holds_line: Callable[[str], bool]) -> Layer | None:
     """Take the message column of a CSV export (log explorers of cloud providers)."""
-    if len(text) > _MAX_CSV or "," not in text:
+    if len(text) > _MAX_CSV:
         return None
-    if state.column is None:
-        found = VLLM_PREFIX.search(text)
-        if not found or text[max(found.start() - 1, 0)] not in ',"':
-            return None
+    if state.column is None and '{""' not in text and not any(word in text for word in RECORD_WORDS):
+        return None
     import csv
 
     try:
@@ -78,9 +111,17 @@ def column(text: str, state: State) -> Layer | None:
     except csv.Error:
         return None
     if state.column is None:
-        place = next((place for place, cell in enumerate(row) if VLLM_START.match(cell)), None)
-        if place is None or len(row) < 2:
+        if not 2 <= len(row) <= _MAX_COLUMNS:
             return None
-        state.column = (len(row), place)
-    width, place = state.column
+        place = next((n for n, cell in enumerate(row) if (n and _is_message(cell)) or holds_line(cell)), None)
+        if place is None:
+            return None
+        state.column = (len(row), place, depth)
+    width, place, _ = state.column
     return Layer(row[place]) if len(row) == width else None
+
+
+def _is_message(cell: str) -> bool:
+    """Whether vLLM's prefix begins a cell or stands behind VLLM_LOGGING_PREFIX there, not in JSON that was cut at its commas."""
+    found = VLLM_PREFIX.search(cell[:_MAX_HEAD]) if not cell[:1].isspace() else None
+    return found is not None and '"' not in cell[: found.start()]
