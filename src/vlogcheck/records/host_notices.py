@@ -30,9 +30,21 @@ class PinnedMemoryOff(Record):
             example="Pinned memory is not available on this platform; falling back to device memory for UVA buffers.",
         ),
         Template(
-            "--cpu-offload-gb is enabled with CUDA graphs on WSL2. {_}",
+            "--cpu-offload-gb is enabled with CUDA graphs on WSL2. This combination requires pinned (page-locked)"
+            " memory allocations. WARNING: Windows (WDDM) enforces a hard system-wide cap of roughly 50% of physical"
+            " RAM on pinned memory shared across ALL processes by default (limit can changed via"
+            " %USERPROFILE%\\.wslconfig). Excessive use of page-locked memory can prevent Windows from reclaiming"
+            " memory under load, which can cause the entire host OS to become unresponsive and may require a hard"
+            " reboot to recover. Proceed at your own risk. To raise the WSL2 VM memory ceiling, increase the `memory`"
+            " setting in %USERPROFILE%\\.wslconfig and run `wsl --shutdown`.",
             versions=">=0.24.0",
-            example="--cpu-offload-gb is enabled with CUDA graphs on WSL2. 16",
+            example="--cpu-offload-gb is enabled with CUDA graphs on WSL2. This combination requires pinned"
+            " (page-locked) memory allocations. WARNING: Windows (WDDM) enforces a hard system-wide cap of roughly 50%"
+            " of physical RAM on pinned memory shared across ALL processes by default (limit can changed via"
+            " %USERPROFILE%\\.wslconfig). Excessive use of page-locked memory can prevent Windows from reclaiming"
+            " memory under load, which can cause the entire host OS to become unresponsive and may require a hard"
+            " reboot to recover. Proceed at your own risk. To raise the WSL2 VM memory ceiling, increase the `memory`"
+            " setting in %USERPROFILE%\\.wslconfig and run `wsl --shutdown`.",
         ),
         Template(
             "Host registration is not implemented on {platform}; KV offload transfers will use unpinned host memory.",
@@ -40,9 +52,15 @@ class PinnedMemoryOff(Record):
             example="Host registration is not implemented on xpu; KV offload transfers will use unpinned host memory.",
         ),
         Template(
-            "{_} failed for rank={_} at {_} of {_} GB{_} the offload region stays pageable",
-            versions=">=0.31.0",
+            "host_register failed for rank={_} at {_} of {_} GB; the offload region stays pageable",
+            versions=">=0.32.0",
             example="host_register failed for rank=0 at 4.29 of 17.18 GB; the offload region stays pageable",
+        ),
+        Template(
+            "cudaHostRegister failed for rank={_} at {_} of {_} GB (code={_}); the offload region stays pageable",
+            versions=">=0.31.0,<0.32.0",
+            example="cudaHostRegister failed for rank=0 at 4.29 of 17.18 GB (code=2); the offload region stays"
+            " pageable",
         ),
         Template(
             "CUDA did not recognize Engram registration; using pinned memory.",
@@ -50,26 +68,38 @@ class PinnedMemoryOff(Record):
             example="CUDA did not recognize Engram registration; using pinned memory.",
         ),
         Template(
-            "Engram {_} failed ({_}); using pinned memory.",
+            "Engram huge-page allocation failed ({_}); using pinned memory.",
             versions=">=0.31.0",
-            example="Engram 16 failed (16); using pinned memory.",
+            example="Engram huge-page allocation failed ([Errno 22] Invalid argument); using pinned memory.",
+        ),
+        Template(
+            "Engram cudaHostRegister failed ({_}); using pinned memory.",
+            versions=">=0.31.0",
+            example="Engram cudaHostRegister failed (cudaError.memoryAllocation); using pinned memory.",
         ),
         Template(
             "Sharing Engram tables across DP replicas needs {_} GiB of {_} (--shm-size or --ipc=host); sharding them"
             " across replicas instead.",
             versions=">=0.31.0,<0.32.0",
-            example="Sharing Engram tables across DP replicas needs 16 GiB of 16 (--shm-size or --ipc=host);"
+            example="Sharing Engram tables across DP replicas needs 96.5 GiB of /dev/shm (--shm-size or --ipc=host);"
             " sharding them across replicas instead.",
         ),
         Template(
-            "ShmTensorArena: cudaHostRegister({_} MB) -> {_}",
+            "ShmTensorArena: cudaHostRegister({_} MB) -> error {_}",
             versions=">=0.32.0",
-            example="ShmTensorArena: cudaHostRegister(16 MB) -> 16",
+            example="ShmTensorArena: cudaHostRegister(1024 MB) -> error 1",
         ),
         Template(
-            "Registering full CPU offload region rank={_} (row={_}, slot={_} bytes): {_}",
+            "ShmTensorArena: cudaHostRegister({_} MB) -> pinned",
+            versions=">=0.32.0",
+            example="ShmTensorArena: cudaHostRegister(1024 MB) -> pinned",
+        ),
+        Template(
+            "Registering full CPU offload region rank={_} (row={_}, slot={_} bytes): [[whole-region layout"
+            " requested]][[no worker rank]][[less than {_} bytes saved per row]]",
             versions=">=0.33.0",
-            example="Registering full CPU offload region rank=16 (row=16, slot=16 bytes): 16",
+            example="Registering full CPU offload region rank=0 (row=4194304, slot=4194304 bytes): whole-region layout"
+            " requested",
         ),
     )
 
@@ -79,20 +109,37 @@ class SymmetricMemory(Record):
 
     templates = (
         Template(
-            "SymmMemCommunicator: symmetric memory {_}",
+            "SymmMemCommunicator: symmetric memory is not available.",
             versions=">=0.10.2",
-            example="SymmMemCommunicator: symmetric memory 16",
+            example="SymmMemCommunicator: symmetric memory is not available.",
         ),
         Template(
-            "Failed to compile NCCL memory allocator. Symmetric memory will be disabled. {_}",
+            "SymmMemCommunicator: symmetric memory multicast operations are not supported.",
+            versions=">=0.10.2",
+            example="SymmMemCommunicator: symmetric memory multicast operations are not supported.",
+        ),
+        Template(
+            "SymmMemCommunicator: symmetric memory initialization failed: {_} Communicator is not available. To"
+            " suppress this warning set VLLM_ALLREDUCE_USE_SYMM_MEM=0",
+            versions=">=0.11.1",
+            example="SymmMemCommunicator: symmetric memory initialization failed: CUDA driver error: operation not"
+            " supported Communicator is not available. To suppress this warning set VLLM_ALLREDUCE_USE_SYMM_MEM=0",
+        ),
+        Template(
+            "Failed to compile NCCL memory allocator. Symmetric memory will be disabled. This is expected if NCCL"
+            " headers are not available. optionally set VLLM_NCCL_INCLUDE_PATH to point to a directory containing the"
+            " NCCL header. Error: {_}",
             versions=">=0.11.0",
-            example="Failed to compile NCCL memory allocator. Symmetric memory will be disabled. 16",
+            example="Failed to compile NCCL memory allocator. Symmetric memory will be disabled. This is expected if"
+            " NCCL headers are not available. optionally set VLLM_NCCL_INCLUDE_PATH to point to a directory containing"
+            " the NCCL header. Error: Error building extension 'nccl_allocator'",
         ),
         Template(
-            "MNNVL multimem reduce-scatter symmetric-memory {_} failed on at least one rank; falling back to NCCL.",
+            "MNNVL multimem reduce-scatter symmetric-memory [[allocation]][[rendezvous]] failed on at least one rank;"
+            " falling back to NCCL.",
             versions=">=0.31.0",
-            example="MNNVL multimem reduce-scatter symmetric-memory 16 failed on at least one rank; falling back to"
-            " NCCL.",
+            example="MNNVL multimem reduce-scatter symmetric-memory allocation failed on at least one rank; falling"
+            " back to NCCL.",
         ),
         Template(
             "FlashInfer all-reduce workspace backed by torch symmetric memory stays resident during suspend.",
@@ -100,18 +147,18 @@ class SymmetricMemory(Record):
             example="FlashInfer all-reduce workspace backed by torch symmetric memory stays resident during suspend.",
         ),
         Template(
-            "ncclCommSuspend is not available in the loaded NCCL/RCCL library (requires NCCL >= {_}); skipping"
+            "ncclCommSuspend is not available in the loaded NCCL/RCCL library (requires NCCL >= 2.29.7); skipping"
             " communicator memory suspension.",
             versions=">=0.30.0",
-            example="ncclCommSuspend is not available in the loaded NCCL/RCCL library (requires NCCL >= 16);"
+            example="ncclCommSuspend is not available in the loaded NCCL/RCCL library (requires NCCL >= 2.29.7);"
             " skipping communicator memory suspension.",
         ),
         Template(
             "NCCL_CUMEM_ENABLE is set to {_}, skipping override. This may increase memory overhead with"
-            " cudagraph+allreduce: {_}",
+            " cudagraph+allreduce: https://github.com/NVIDIA/nccl/issues/1234",
             versions=">=0.9.1,<0.10.2",
-            example="NCCL_CUMEM_ENABLE is set to 16, skipping override. This may increase memory overhead with"
-            " cudagraph+allreduce: 16",
+            example="NCCL_CUMEM_ENABLE is set to 1, skipping override. This may increase memory overhead with"
+            " cudagraph+allreduce: https://github.com/NVIDIA/nccl/issues/1234",
         ),
     )
 
@@ -124,35 +171,40 @@ class MemoryNodes(Record):
 
     templates = (
         Template(
-            "Warning: NUMA binding: Using MEMBIND policy for memory allocation on the NUMA nodes ({nodes}). {_}",
+            "Warning: NUMA binding: Using MEMBIND policy for memory allocation on the NUMA nodes ({nodes}). Memory"
+            " allocations will be strictly bound to these NUMA nodes.[[ (function {_})]]",
             versions="",
+            example="Warning: NUMA binding: Using MEMBIND policy for memory allocation on the NUMA nodes (0). Memory"
+            " allocations will be strictly bound to these NUMA nodes. (function init_cpu_memory_env)",
             source="vllm-csrc",
             embedded=True,
-            example="Warning: NUMA binding: Using MEMBIND policy for memory allocation on the NUMA nodes (0). 16",
         ),
         Template(
             "Warning: NUMA binding: Using INTERLEAVE policy for memory allocation across multiple NUMA nodes (nodes:"
-            " {nodes}). {_}",
+            " {nodes}). Memory allocations will be interleaved across the specified NUMA nodes.[[ (function {_})]]",
             versions="",
+            example="Warning: NUMA binding: Using INTERLEAVE policy for memory allocation across multiple NUMA nodes"
+            " (nodes: 0,1). Memory allocations will be interleaved across the specified NUMA nodes. (function"
+            " init_cpu_memory_env)",
             source="vllm-csrc",
             embedded=True,
-            example="Warning: NUMA binding: Using INTERLEAVE policy for memory allocation across multiple NUMA nodes"
-            " (nodes: 0,1). 16",
         ),
         Template(
             "Node {_} is not in available memory nodes {nodes}.",
             versions=">=0.20.0",
-            example="Node 16 is not in available memory nodes [0, 1].",
+            example="Node 2 is not in available memory nodes [0, 1].",
         ),
         Template(
             "CPU group key {_} is not a valid memory node. Falling back to memory node {nodes}.",
             versions=">=0.26.0",
-            example="CPU group key 16 is not a valid memory node. Falling back to memory node layer 3.",
+            example="CPU group key 2 is not a valid memory node. Falling back to memory node 0.",
         ),
         Template(
-            "User lacks permission to set NUMA memory policy. {_}",
+            "User lacks permission to set NUMA memory policy. Automatic NUMA detection may not work; if you are using"
+            " Docker, try adding --cap-add SYS_NICE.",
             versions=">=0.20.0",
-            example="User lacks permission to set NUMA memory policy. 16",
+            example="User lacks permission to set NUMA memory policy. Automatic NUMA detection may not work; if you"
+            " are using Docker, try adding --cap-add SYS_NICE.",
         ),
     )
 
@@ -165,29 +217,33 @@ class LongContextWarning(Record):
 
     templates = (
         Template(
-            "The model has a long context length ({max_model_len}). This may cause{_}OOM[[ errors]] during the initial memory"
-            " profiling phase, {_}",
+            "The model has a long context length ({max_model_len}). This may cause[[ ]]OOM[[ errors]] during the"
+            " initial memory profiling phase, or result in low performance due to small KV cache [[space]][[size]]."
+            " Consider setting --max-model-len to a smaller value.",
             versions=">=0.5.3,<0.11.0",
-            example="The model has a long context length (4096). This may cause16OOM during the initial memory"
-            " profiling phase, 16",
+            example="The model has a long context length (131072). This may cause OOM errors during the initial memory"
+            " profiling phase, or result in low performance due to small KV cache space. Consider setting"
+            " --max-model-len to a smaller value.",
         ),
         Template(
             "Using LongRoPE scaling factors. This enables longer contexts ({max_model_len} tokens vs original {_}"
-            " tokens) {_}",
+            " tokens) at the cost of some performance degradation for shorter sequences. If this is not desired, set"
+            " `max_model_len` to be at most {_}.",
             versions=">=0.11.1",
-            example="Using LongRoPE scaling factors. This enables longer contexts (4096 tokens vs original 16"
-            " tokens) 16",
+            example="Using LongRoPE scaling factors. This enables longer contexts (131072 tokens vs original 4096"
+            " tokens) at the cost of some performance degradation for shorter sequences. If this is not desired, set"
+            " `max_model_len` to be at most 4096.",
         ),
         Template(
             "Overriding draft model max model len from {_} to {max_model_len}",
             versions=">=0.21.0",
-            example="Overriding draft model max model len from 16 to 4096",
+            example="Overriding draft model max model len from 2048 to 8192",
         ),
         Template(
             "Overriding draft model max_position_embeddings from {_} to the target model's max_model_len"
-            " ({max_model_len}); {_}",
+            " ({max_model_len}); [[EAGLE drafts share]][[the draft shares]] the target's positional space.",
             versions=">=0.27.0",
-            example="Overriding draft model max_position_embeddings from 16 to the target model's max_model_len"
-            " (4096); 16",
+            example="Overriding draft model max_position_embeddings from 2048 to the target model's max_model_len"
+            " (8192); the draft shares the target's positional space.",
         ),
     )

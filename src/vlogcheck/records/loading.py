@@ -224,7 +224,9 @@ class QuantizationNotice(Record):
             " forcing gptq. Use quantization=gptq_marlin for faster inference",
         ),
         Template(
-            "Your GPU does not have native support for {method} computation but {_} quantization is being used. {_}",
+            "Your GPU does not have native support for {method} computation but {_} quantization is being used."
+            " Weight-only {_} compression will be used leveraging the Marlin kernel. This may degrade performance for"
+            " compute-heavy workloads.",
             versions=">=0.5.1",
             example="Your GPU does not have native support for FP8 computation but FP8 quantization is being used."
             " Weight-only FP8 compression will be used leveraging the Marlin kernel. This may degrade performance for"

@@ -30,7 +30,8 @@ class EngineFallback(Record):
 
     templates = (
         Template(
-            "{feature} is not supported by the V1 Engine. Falling back to V0.[[ {_}]]",
+            "{feature} is not supported by the V1 Engine. Falling back to V0.[[ We recommend to remove {_} from your"
+            " config in favor of the V1 Engine.]]",
             versions=">=0.8.0,<0.11.1",
             example="--kv-cache-dtype is not supported by the V1 Engine. Falling back to V0. We recommend to remove"
             " --kv-cache-dtype from your config in favor of the V1 Engine.",
@@ -109,10 +110,17 @@ class EagerMode(Record):
             example="Enforce eager set, overriding optimization level to -O0",
         ),
         Template(
-            "Enforce eager set, disabling torch.compile{_}CUDAGraphs{_}This is equivalent to setting -cc.mode=none{_}",
+            "Enforce eager set, disabling torch.compile and CUDAGraphs. This is equivalent to setting -cc.mode=none"
+            " -cc.cudagraph_mode=none",
             versions=">=0.17.0",
             example="Enforce eager set, disabling torch.compile and CUDAGraphs. This is equivalent to setting"
-            " -cc.mode=none"
-            " -cc.cudagraph_mode=none",
+            " -cc.mode=none -cc.cudagraph_mode=none",
+        ),
+        Template(
+            "Enforce eager set, disabling torch.compile, CUDAGraphs, and JIT kernel warmup. This is equivalent to"
+            " setting -cc.mode=none -cc.cudagraph_mode=none and --kernel_config.enable_jit_warmup=False",
+            versions=">=0.31.0",
+            example="Enforce eager set, disabling torch.compile, CUDAGraphs, and JIT kernel warmup. This is equivalent"
+            " to setting -cc.mode=none -cc.cudagraph_mode=none and --kernel_config.enable_jit_warmup=False",
         ),
     )

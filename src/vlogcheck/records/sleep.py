@@ -25,18 +25,28 @@ class SleepFreed(Record):
             example="Sleep mode freed 68.42 GiB memory, 2.11 GiB memory is still in use.",
         ),
         Template(
-            "{_}Allocator: sleep freed {freed_gib} GiB memory in total, of which {backed_up_gib} GiB is backed up in"
-            " CPU and"
-            " the rest {_} GiB is discarded directly.",
+            "CuMemAllocator: sleep freed {freed_gib} GiB memory in total, of which {backed_up_gib} GiB is backed up in"
+            " CPU and the rest {_} GiB is discarded directly.",
             versions=">=0.11.0",
-            example="CuMemAllocator: sleep freed 68.42 GiB memory in total, of which 14.99 GiB is backed up in CPU"
-            " and the"
-            " rest 53.43 GiB is discarded directly.",
+            example="CuMemAllocator: sleep freed 68.42 GiB memory in total, of which 14.99 GiB is backed up in CPU and"
+            " the rest 53.43 GiB is discarded directly.",
         ),
         Template(
-            "{_}Allocator: discarded {freed_gib} GiB for tags {_}.",
+            "XpuMemAllocator: sleep freed {freed_gib} GiB memory in total, of which {backed_up_gib} GiB is backed up"
+            " in CPU and the rest {_} GiB is discarded directly.",
+            versions=">=0.23.0",
+            example="XpuMemAllocator: sleep freed 68.42 GiB memory in total, of which 14.99 GiB is backed up in CPU"
+            " and the rest 53.43 GiB is discarded directly.",
+        ),
+        Template(
+            "CuMemAllocator: discarded {freed_gib} GiB for tags {_}.",
             versions=">=0.28.0",
             example="CuMemAllocator: discarded 53.43 GiB for tags ('kv_cache',).",
+        ),
+        Template(
+            "XpuMemAllocator: discarded {freed_gib} GiB for tags {_}.",
+            versions=">=0.28.0",
+            example="XpuMemAllocator: discarded 53.43 GiB for tags ('kv_cache',).",
         ),
     )
 
