@@ -178,19 +178,10 @@ class KVFusion(Record):
             " fusion will be disabled.",
         ),
         Template(
-            "fuse_rope_kvcache is enabled, but splitting_ops is None and Inductor graph partition is not"
-            " enabled.Disabling fuse_rope_kvcache.Please either set splitting_ops to an empty list []or set"
-            " use_inductor_graph_partition to True to enable RoPE+KV cache fusion.",
+            "fuse_[[qk_norm_]]rope_kvcache is enabled, but splitting_ops is None and Inductor graph partition is not"
+            " enabled.[[ ]]Disabling fuse_[[qk_norm_]]rope_kvcache.[[ ]]Please either set splitting_ops to an empty"
+            " list [][[ ]]or set use_inductor_graph_partition to True to enable [[QK-Norm+]]RoPE+KV cache fusion.",
             versions=">=0.19.0",
-            example="fuse_rope_kvcache is enabled, but splitting_ops is None and Inductor graph partition is not"
-            " enabled.Disabling fuse_rope_kvcache.Please either set splitting_ops to an empty list []or set"
-            " use_inductor_graph_partition to True to enable RoPE+KV cache fusion.",
-        ),
-        Template(
-            "fuse_qk_norm_rope_kvcache is enabled, but splitting_ops is None and Inductor graph partition is not"
-            " enabled. Disabling fuse_qk_norm_rope_kvcache. Please either set splitting_ops to an empty list [] or set"
-            " use_inductor_graph_partition to True to enable QK-Norm+RoPE+KV cache fusion.",
-            versions=">=0.26.0",
             example="fuse_qk_norm_rope_kvcache is enabled, but splitting_ops is None and Inductor graph partition is"
             " not enabled. Disabling fuse_qk_norm_rope_kvcache. Please either set splitting_ops to an empty list [] or"
             " set use_inductor_graph_partition to True to enable QK-Norm+RoPE+KV cache fusion.",

@@ -78,17 +78,11 @@ class KVTransferFailed(Record):
             " is supported.",
         ),
         Template(
-            "Deferred write task for request {request} timed out after {seconds}s waiting for remote blocks",
-            versions=">=0.33.0",
+            "Deferred write task for request {request} [[timed out]][[expired]] after {seconds}s [[waiting for remote"
+            " blocks]][[(remote blocks never arrived), marking done]]",
+            versions=">=0.23.0",
             example="Deferred write task for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908 timed out after 60.2s"
             " waiting for remote blocks",
-        ),
-        Template(
-            "Deferred write task for request {request} expired after {seconds}s (remote blocks never arrived), marking"
-            " done",
-            versions=">=0.23.0,<0.33.0",
-            example="Deferred write task for request chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908 expired after 60.2s"
-            " (remote blocks never arrived), marking done",
         ),
         Template(
             "Releasing expired KV blocks for request {request} which were retrieved by {workers} [[decode worker(s)"

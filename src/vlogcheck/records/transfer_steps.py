@@ -141,14 +141,9 @@ class KVTransferStep(Record):
             " there are no remote blocks to pull",
         ),
         Template(
-            "NIXLConnector request_finished({request}) waiting for {seconds} seconds for remote decode to fetch blocks",
-            versions=">=0.11.1,<0.22.0",
-            example="NIXLConnector request_finished(chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908) waiting for 480 seconds"
-            " for remote decode to fetch blocks",
-        ),
-        Template(
-            "NIXLConnector request_finished({request}) waiting for {seconds} seconds before releasing blocks",
-            versions=">=0.22.0",
+            "NIXLConnector request_finished({request}) waiting for {seconds} seconds [[for remote decode to"
+            " fetch]][[before releasing]] blocks",
+            versions=">=0.11.1",
             example="NIXLConnector request_finished(chatcmpl-8f3c1e0b4d2a4f7c9b6e5d4c3b2a1908) waiting for 480 seconds"
             " before releasing blocks",
         ),
