@@ -38,7 +38,7 @@ class KVCacheDtype(Record):
             example="Using custom fp8 kv-cache format for DeepSeekV3.2",
         ),
         Template(
-            "Using {kv_cache_dtype} KV cache for {_}",
+            "Using {kv_cache_dtype} KV cache for GLM-5.3-Flash",
             versions=">=0.33.0",
             example="Using fp8 KV cache for GLM-5.3-Flash",
         ),
@@ -65,13 +65,15 @@ class KVCacheFormat(Record):
             example="Using fp8_ds_mla KV cache format for FLASHMLA_SPARSE backend.",
         ),
         Template(
-            "Using DeepSeek's {kv_format} KV cache format.[[ {_}]]",
+            "Using DeepSeek's {kv_format} KV cache format.[[ To use standard fp8 kv-cache format, please set"
+            " `--attention-backend FLASHINFER_MLA_SPARSE`]]",
             versions=">=0.18.0",
             example="Using DeepSeek's fp8_ds_mla KV cache format. To use standard fp8 kv-cache format, please set"
             " `--attention-backend FLASHINFER_MLA_SPARSE`",
         ),
         Template(
-            "Using standard {kv_format} KV cache format. To use {_}",
+            "Using standard {kv_format} KV cache format. To use DeepSeek's fp8_ds_mla KV cache format, please set"
+            " `--attention-backend FLASHMLA_SPARSE`",
             versions=">=0.18.0",
             example="Using standard fp8 KV cache format. To use DeepSeek's fp8_ds_mla KV cache format, please set"
             " `--attention-backend FLASHMLA_SPARSE`",

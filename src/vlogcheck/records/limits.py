@@ -41,7 +41,10 @@ class MaxModelLenTooLarge(Record):
             versions=">=0.4.0",
             example="User-specified max_model_len (40000) is greater than the derived max_model_len"
             " (max_position_embeddings=32768 or model_max_length=None in model's config.json). To allow overriding this"
-            " maximum, set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1.",
+            " maximum, set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1. VLLM_ALLOW_LONG_MAX_MODEL_LEN must be used with"
+            " extreme caution. If the model uses relative position encoding (RoPE), positions exceeding"
+            " derived_max_model_len lead to nan. If the model uses absolute position encoding, positions exceeding"
+            " derived_max_model_len will cause a CUDA array out-of-bounds error.",
         ),
         Template(
             _DERIVED + " in model's config.json).{_}",

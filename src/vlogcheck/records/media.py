@@ -22,8 +22,8 @@ class MediaTooLarge(Record):
 
     templates = (
         Template(
-            "Audio would allocate {tried_gib:.0MiB} MiB of PCM ({_}), exceeding the {limit_gib:.0MiB} MiB limit."
-            + _RAISE,
+            "Audio would allocate {tried_gib:.0MiB} MiB of PCM ([[{_} frames x {_} channels x 4B]][[~{_}s at {_}Hz x {_}ch]]),"
+            " exceeding the {limit_gib:.0MiB} MiB limit." + _RAISE,
             versions=">=0.28.0",
             example="Audio would allocate 900 MiB of PCM (117964800 frames x 2 channels x 4B), exceeding the 512 MiB limit."
             + _RAISE,

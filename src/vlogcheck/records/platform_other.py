@@ -223,16 +223,15 @@ class HPUBucketTooLarge(Record):
 
     templates = (
         Template(
-            "The current bucketing configuration (min, step, max_warmup): bs:{_}, seq:{_} cannot be used with specified"
-            " max_num_batched_tokens ({max_num_batched_tokens}), as the smallest bucket ({bucket}) would exceed"
-            " token budget."
-            " {_}",
+            "The current bucketing configuration (min, step, max_warmup): bs:{_}, seq:{_} cannot be used with"
+            " specified max_num_batched_tokens ({max_num_batched_tokens}), as the smallest bucket ({bucket}) would"
+            " exceed token budget. Please increase max_num_batched_tokens or decrease bucket minimum Ignoring"
+            " max_num_batched_tokens at risk of out-of-memory errors.",
             versions=">=0.6.4,<0.8.5",
-            example="The current bucketing configuration (min, step, max_warmup): bs:[1, 32, 64], seq:[128, 128,"
-            " 1024] cannot"
-            " be used with specified max_num_batched_tokens (64), as the smallest bucket (128) would exceed token"
-            " budget."
-            " Please increase max_num_batched_tokens or decrease bucket minimum",
+            example="The current bucketing configuration (min, step, max_warmup): bs:[1, 32, 64], seq:[128, 128, 1024]"
+            " cannot be used with specified max_num_batched_tokens (64), as the smallest bucket (128) would exceed"
+            " token budget. Please increase max_num_batched_tokens or decrease bucket minimum Ignoring"
+            " max_num_batched_tokens at risk of out-of-memory errors.",
         ),
     )
 

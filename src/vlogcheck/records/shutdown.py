@@ -6,7 +6,27 @@ from vlogcheck.template import Record, Template, Word
 
 __all__ = ["SharedMemoryWait", "Shutdown", "SignalReceived"]
 
-_COMPONENTS = ("API server", "Executor", "WorkerProc", "Scheduler", "Process manager", "Subprocess manager")
+_STEPS = {
+    "API server": "stopping engine client mode=abort timeout=0s",
+    "Executor": "waiting for worker exit count=1",
+    "WorkerProc": "terminated by shutdown signal",
+    "Scheduler": "start",
+    "Process manager": "send sigterm to process EngineCore",
+    "Subprocess manager": "start process_count=1 timeout=5.0s",
+}
+"""Who shuts down, and a step of each."""
+_ENGINE_STEPS = (
+    ("start mode", "={_} timeout={_}s", "=abort timeout=0s"),
+    ("exiting busy loop", "", ""),
+    ("aborting in-flight requests", " count={_}", " count=3"),
+    ("draining in-flight requests", " count={_} timeout={_}s", " count=3 timeout=30s"),
+    ("request processing complete", "; starting resource teardown", "; starting resource teardown"),
+    ("rejecting", " new request request_id={_}", " new request request_id=cmpl-5e1b7c2f9a0d4c6eb3d8f7a6c5b4e302-0"),
+    ("rejecting", " utility call method={_}", " utility call method=reset_prefix_cache"),
+    ("tearing down local resources", "", ""),
+    ("local resource teardown complete", "", ""),
+)
+"""The engine core's steps, the rest of each line, and an example of that."""
 
 
 class Shutdown(Record):
@@ -22,28 +42,19 @@ class Shutdown(Record):
             Template(
                 f"[shutdown] {component}: {{step}}",
                 versions=">=0.23.0",
-                example=f"[shutdown] {component}: start",
+                example=f"[shutdown] {component}: {example}",
                 values={"component": component},
             )
-            for component in _COMPONENTS
+            for component, example in _STEPS.items()
         ),
         *(
             Template(
-                f"[shutdown] EngineCore: {step}{{_}}",
+                f"[shutdown] EngineCore: {step}{rest}",
                 versions=">=0.23.0",
-                example=f"[shutdown] EngineCore: {example}",
-                values={"component": "EngineCore", "step": step.strip(" =")},
+                example=f"[shutdown] EngineCore: {step}{example}",
+                values={"component": "EngineCore", "step": step},
             )
-            for step, example in (
-                ("start mode=", "start mode=abort timeout=0s"),
-                ("exiting busy loop", "exiting busy loop"),
-                ("aborting in-flight requests", "aborting in-flight requests count=3"),
-                ("draining in-flight requests", "draining in-flight requests count=3 timeout=30s"),
-                ("request processing complete", "request processing complete; cleaning up resources"),
-                ("rejecting ", "rejecting new request request_id=cmpl-1"),
-                ("tearing down local resources", "tearing down local resources"),
-                ("local resource teardown complete", "local resource teardown complete"),
-            )
+            for step, rest, example in _ENGINE_STEPS
         ),
         Template(
             "[shutdown] MPClient: start timeout={step}",
