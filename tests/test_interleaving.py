@@ -176,3 +176,12 @@ def test_a_profile_that_begins_anew_is_left_when_its_end_does_not_come() -> None
     log = "".join(f"(Worker pid=5) INFO 07-01 10:00:09 worker.py:241] {texts[at]}\n" for at in (0, 1, 0, 1, 2))
     report = check((HEAD + log + TAIL).encode())
     assert [record.line for record in report.startups[0].all(MemoryProfile)] == [4]
+
+
+def test_a_message_that_ends_its_sentence_before_the_next_prefix_is_whole() -> None:
+    """A log pasted without its line ends: the last message has an end of its own, though one before it is unknown."""
+    tasks = "This model supports multiple tasks: {'embed', 'generate'}. Defaulting to 'generate'."
+    banner = "Initializing a V0 LLM engine (v0.8.5) with config: model='org/m', speculative_config=None"
+    pasted = " ".join(PREFIX.format(number) + text for number, text in enumerate((tasks, tasks, banner)))
+    (startup,) = check((pasted + "\n").encode()).startups
+    assert (startup.version, startup.model) == ("0.8.5", "org/m")

@@ -21,6 +21,8 @@ _REST = 8
 """Lines among which the end of a message may be that another process wrote into."""
 _TELLING = 12
 """Characters of the beginning of a wording that no other text has by chance."""
+_ENDS = (".", "!", "…")
+"""How a sentence ends: what is cut at a blank hardly ever is cut there."""
 
 
 class Tears:
@@ -38,7 +40,9 @@ class Tears:
         if line.glued:
             self._last = line.number, line.container
             return torn or record is None
-        if line.followed and record is None and self._is_piece(line.message):  # cut at a blank
+        if (
+            line.followed and record is None and not line.message.endswith(_ENDS) and self._is_piece(line.message)
+        ):  # cut at a blank
             self._last = line.number, line.container
             return True
         return torn

@@ -20,6 +20,16 @@ def process_died(outcome: Outcome) -> Iterator[Finding]:
     record = failure.record
     code = getattr(record, "exit_code", None)
     name = getattr(record, "worker", None) or getattr(record, "engine", None) or getattr(record, "name", None)
+    if isinstance(record, Crashed) and record.fault == "gpu":
+        yield Finding(
+            f"a process crashed {when_text(failure)}: a kernel faulted on the GPU, which is no lack of memory",
+            line=record.line,
+            expected="kernels that keep to their memory",
+            observed="the driver ended the process of a kernel that faulted",
+            remedy="no term of the memory ledger is at fault: another attention back end (VLLM_ATTENTION_BACKEND or"
+            " --attention-backend), --enforce-eager, or another build of vLLM, its kernels or the driver for this card",
+        )
+        return
     if isinstance(record, Crashed):
         what, observed = "a process crashed", f"{record.fault} fault"
     elif isinstance(record, (WorkerDied, ServerProcessDied)):

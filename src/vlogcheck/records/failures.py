@@ -51,6 +51,14 @@ class EngineFailed(Record):
             example="Engine process failed to start. See stack trace for the root cause.",
             values={"phase": "start"},
         ),
+        Template(
+            "[vllm] Failed to start engine: ",
+            versions="",
+            source="triton",
+            embedded=True,
+            example="[vllm] Failed to start engine: Traceback",
+            values={"phase": "start"},
+        ),
     )
 
 

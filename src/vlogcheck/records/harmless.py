@@ -144,4 +144,37 @@ class HarmlessMention(Record):
             " increase device memory usage, potentially causing OOM errors or leaving less memory for the KV cache and"
             " reducing performance.",
         ),
+        *(
+            Template(text, versions="", source=source, embedded=True, example=example)
+            for source, text, example in (
+                (
+                    "unsloth",
+                    "Num GPUs = {_}. Max memory: {_} GB. Platform: ",
+                    "Example GPU. Num GPUs = 1. Max memory: 23.546 GB. Platform: Linux.",
+                ),
+                (
+                    "unsloth",
+                    "Unsloth: Your GPU has {_} with VRAM = ",
+                    "Unsloth: Your GPU has 8.9 with VRAM = 23.55 GB.",
+                ),
+                (
+                    "unsloth",
+                    "Unsloth: vLLM's KV Cache can use up to ",
+                    "Unsloth: vLLM's KV Cache can use up to 16.09 GB. Also swap space = 6 GB.",
+                ),
+            )
+        ),
+        *(
+            Template(text, versions="", source="triton", example=example)
+            for text, example in (
+                (
+                    '[["]]Pinned memory pool is created at {_}',
+                    "Pinned memory pool is created at '0x7f8380000000' with size 268435456",
+                ),
+                (
+                    '[["]]CUDA memory pool is created on device {_}',
+                    "CUDA memory pool is created on device 0 with size 67108864",
+                ),
+            )
+        ),
     )

@@ -247,10 +247,10 @@ class NoSpaceLeft(Record):
 
 
 class Crashed(Record):
-    """A process ended itself or hit a fault: bus error (often too little shared memory), segmentation fault, abort."""
+    """A process ended itself or hit a fault: bus error (often too little shared memory), segmentation fault, abort, GPU."""
 
     fault: Word
-    """bus, segmentation or abort."""
+    """bus, segmentation, abort or gpu (ROCm ends the process of a kernel that faulted)."""
 
     templates = tuple(
         Template(
@@ -264,6 +264,8 @@ class Crashed(Record):
             ("Signal 11 (SIGSEGV)", "segmentation"),
             ("Aborted (core dumped)", "abort"),
             ("Signal 6 (SIGABRT)", "abort"),
+            ("Memory access fault by GPU", "gpu"),
+            ("HW Exception by GPU", "gpu"),
         )
     )
 
