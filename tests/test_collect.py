@@ -158,3 +158,30 @@ def test_phases_have_lines_and_times_and_say_where_it_stopped() -> None:
     lines = [phase.line for phase in startup.phases]
     assert lines == sorted(lines)
     assert all(phase.time or phase.name == "ready" for phase in startup.phases)
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [
+        ("INFO 03-01 10:00:00 [cpu_model_runner.py:104] Starting to load model org/m...", "loading weights"),
+        (
+            "INFO 03-01 10:00:00 [xpu_worker.py:104] Before memory profiling run, total GPU memory: 65520.00 MB, model load"
+            " takes 12800.00 MB, free gpu memory is 52435.00 MB.",
+            "profiling memory",
+        ),
+        (
+            "INFO 03-01 10:00:00 [cpu_worker.py:271] Explicitly set (1.0/15.84) GiB for KV cache on node 0.",
+            "allocating the KV cache",
+        ),
+        (
+            "INFO 03-01 10:00:00 [tpu_worker.py:437] Memory statistics | total_hbm_limit_gb=94.75GiB |"
+            " total_hbm_limit_cap_gb=80.53GiB | total_hbm_used_gb=16.58GiB | total_hbm_avail_gb=63.95GiB",
+            "allocating the KV cache",
+        ),
+    ],
+    ids=["load", "xpu", "cpu", "tpu"],
+)
+def test_other_platforms_have_lines_of_their_own_that_begin_a_phase(line: str, phase: str) -> None:
+    first = "INFO 03-01 09:59:59 [api_server.py:1839] vLLM API server version 0.11.0"
+    (startup,) = check(f"{first}\n{line}\n".encode()).startups
+    assert startup.phase == phase

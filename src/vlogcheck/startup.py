@@ -9,6 +9,7 @@ from vlogcheck._engine import RANK_RECORDS, Engine, Printed, Rank
 from vlogcheck._lazy import pattern
 from vlogcheck._phases import BEGINS, PHASES, READY, Moment, Phase
 from vlogcheck.records import (
+    CPUKVCache,
     DeviceBlocks,
     EngineConfig,
     EngineFailed,
@@ -16,6 +17,7 @@ from vlogcheck.records import (
     EngineInitFailed,
     EngineStats,
     GraphCapture,
+    HPUMemorySplit,
     KVCacheCapacity,
     KVCacheMemory,
     LoadStart,
@@ -27,9 +29,12 @@ from vlogcheck.records import (
     ServedModel,
     ServerArgs,
     ServerVersion,
+    TPUKVCache,
+    TPUMemory,
     WeightsLoaded,
     WeightsRead,
     WorkerFailed,
+    XPUMemory,
 )
 from vlogcheck.runtime import RunTime, Sample
 from vlogcheck.template import Record
@@ -218,7 +223,8 @@ class Startup(Printed):
     @property
     def has_ledger(self) -> bool:
         """Whether any line of the memory ledger was printed."""
-        kinds = (WeightsLoaded, KVCacheMemory, KVCacheCapacity, MaxConcurrency, DeviceBlocks, MemoryProfile, MemoryUse)
+        kinds = (WeightsLoaded, KVCacheMemory, KVCacheCapacity, MaxConcurrency, DeviceBlocks, MemoryProfile, MemoryUse,
+                 CPUKVCache, HPUMemorySplit, TPUKVCache, TPUMemory, XPUMemory)  # fmt: skip
         return any(isinstance(r, kinds + REFUSALS + (OutOfMemory,)) for r in self.records)
 
     def __repr__(self) -> str:

@@ -239,6 +239,21 @@ class WorkerFailed(Record):
             example="WorkerProc failed to start.",
             values={"phase": "start"},
         ),
+        *(
+            Template(
+                f"ACLgraph has insufficient available streams to capture the configured number of sizes.{blank}Please"
+                " verify{_}",
+                versions="",
+                source="vllm-ascend",
+                example=f"ACLgraph has insufficient available streams to capture the configured number of sizes.{blank}Please"
+                " verify the size count.",
+                values={
+                    "phase": "start",
+                    "error": "RuntimeError: too few streams of the device for the sizes of ACL graphs",
+                },
+            )
+            for blank in ("", " ")
+        ),
         Template("WorkerProc failed.", versions=">=0.8.5", example="WorkerProc failed.", values={"phase": "run"}),
         Template(
             "RayWorkerProc failed: {error}",
