@@ -292,8 +292,13 @@ def _found(*lines: str) -> Failure:
 
 @pytest.mark.parametrize(
     ("line", "code", "kind"),
-    [(TOO_FEW, "VL903", "refusal"), (TPU_FULL, "VL902", "refusal"), (DIED, "VL912", "died")],
-    ids=["tokens", "tpu", "worker"],
+    [
+        (TOO_FEW, "VL903", "refusal"),
+        (TPU_FULL, "VL902", "refusal"),
+        (DIED, "VL912", "died"),
+        ("ERROR 03-01 10:00:13 [multiproc_executor.py:822] WorkerProc hit an exception.", "VL916", "error"),
+    ],
+    ids=["tokens", "tpu", "worker", "step"],
 )
 def test_what_only_vllm_says_of_a_failure_is_enough_to_know_it(line: str, code: str, kind: str) -> None:
     """The last lines of a log, without the start-up they belong to."""

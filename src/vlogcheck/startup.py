@@ -56,6 +56,7 @@ _SAYS_SO = (
     EngineInit,
     EngineFailed,
     EngineInitFailed,
+    WorkerFailed,
     *DEATHS,
 )
 _DP = pattern(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d{1,9})(?!\d)")
@@ -216,9 +217,7 @@ class Startup(Printed):
     @property
     def identified(self) -> bool:
         """Whether a line says that this is vLLM starting, or failing to: it may be all that is left of a start-up's log."""
-        return any(
-            isinstance(r, _SAYS_SO) or (isinstance(r, WorkerFailed) and r.phase == "start") for r in self.records
-        )
+        return any(isinstance(r, _SAYS_SO) for r in self.records)
 
     @property
     def has_ledger(self) -> bool:

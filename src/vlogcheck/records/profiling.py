@@ -253,6 +253,16 @@ class HPUMemorySplit(Record):
             example="Free device memory: 79.16 GiB, 71.24 GiB usable (gpu_memory_utilization=0.9), 7.124 GiB reserved for"
             " HPUGraphs (VLLM_GRAPH_RESERVED_MEM=0.1), 64.12 GiB reserved for KV cache",
         ),
+        Template(
+            "Free device memory: {free_gib}, {usable_gib} usable (gpu_memory_utilization={gpu_memory_utilization}),"
+            " {graphs_gib} reserved for HPUGraphs (VLLM_GRAPH_RESERVED_MEM={graph_share}), {_} reserved for KV cache dummy"
+            " block {kv_cache_gib} reserved for usable KV cache",
+            versions="",
+            source="vllm-gaudi",
+            example="Free device memory: 79.16 GiB, 71.24 GiB usable (gpu_memory_utilization=0.9), 7.124 GiB reserved for"
+            " HPUGraphs (VLLM_GRAPH_RESERVED_MEM=0.1), 16.25 MiB reserved for KV cache dummy block 64.1 GiB reserved for"
+            " usable KV cache",
+        ),
     )
 
 
