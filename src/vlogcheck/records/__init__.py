@@ -100,6 +100,7 @@ from vlogcheck.records.hybrid import (
     StatePageTooLarge,
 )
 from vlogcheck.records.identity import EngineConfig, EngineDump, ServedModel, ServerArgs, ServerVersion
+from vlogcheck.records.kernel_notices import KernelNotice
 from vlogcheck.records.kernels import ExpertBackend, StateSpaceBackend
 from vlogcheck.records.kv_fusions import KVBackendChoice, KVFusion
 from vlogcheck.records.kv_notices import (
@@ -360,6 +361,7 @@ __all__ = [
     "KVTransferFailed",
     "KVTransferMetrics",
     "KVTransferStep",
+    "KernelNotice",
     "KernelOutOfResources",
     "KernelTokens",
     "LayerPadding",
