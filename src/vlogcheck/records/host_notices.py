@@ -31,20 +31,20 @@ class PinnedMemoryOff(Record):
         ),
         Template(
             "--cpu-offload-gb is enabled with CUDA graphs on WSL2. This combination requires pinned (page-locked)"
-            " memory allocations. WARNING: Windows (WDDM) enforces a hard system-wide cap of roughly 50% of physical"
+            " memory allocations. WARNING: Windows (WDDM) enforces a hard system-wide cap of roughly 50%% of physical"
             " RAM on pinned memory shared across ALL processes by default (limit can changed via"
-            " %USERPROFILE%\\.wslconfig). Excessive use of page-locked memory can prevent Windows from reclaiming"
+            " %%USERPROFILE%%\\.wslconfig). Excessive use of page-locked memory can prevent Windows from reclaiming"
             " memory under load, which can cause the entire host OS to become unresponsive and may require a hard"
             " reboot to recover. Proceed at your own risk. To raise the WSL2 VM memory ceiling, increase the `memory`"
-            " setting in %USERPROFILE%\\.wslconfig and run `wsl --shutdown`.",
+            " setting in %%USERPROFILE%%\\.wslconfig and run `wsl --shutdown`.",
             versions=">=0.24.0",
             example="--cpu-offload-gb is enabled with CUDA graphs on WSL2. This combination requires pinned"
-            " (page-locked) memory allocations. WARNING: Windows (WDDM) enforces a hard system-wide cap of roughly 50%"
-            " of physical RAM on pinned memory shared across ALL processes by default (limit can changed via"
-            " %USERPROFILE%\\.wslconfig). Excessive use of page-locked memory can prevent Windows from reclaiming"
+            " (page-locked) memory allocations. WARNING: Windows (WDDM) enforces a hard system-wide cap of roughly"
+            " 50%% of physical RAM on pinned memory shared across ALL processes by default (limit can changed via"
+            " %%USERPROFILE%%\\.wslconfig). Excessive use of page-locked memory can prevent Windows from reclaiming"
             " memory under load, which can cause the entire host OS to become unresponsive and may require a hard"
             " reboot to recover. Proceed at your own risk. To raise the WSL2 VM memory ceiling, increase the `memory`"
-            " setting in %USERPROFILE%\\.wslconfig and run `wsl --shutdown`.",
+            " setting in %%USERPROFILE%%\\.wslconfig and run `wsl --shutdown`.",
         ),
         Template(
             "Host registration is not implemented on {platform}; KV offload transfers will use unpinned host memory.",
