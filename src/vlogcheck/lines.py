@@ -81,12 +81,12 @@ class Splitter:
                 return
             unwrapped = joined
         text = unwrapped.text
-        if "\\n" in text and "\n" not in text and text.lstrip()[:1] in _JSON and unwrapped.fields is None:
-            text = unescape_json(text)
         if "\n" in text and unwrapped.fields is None and depth < _DEEPEST:
             for part in text.split("\n"):
                 self._whole(lines, number, self._unwrapper.unwrap(part, unwrapped), cut, quoting, depth + 1)
             return
+        if "\\n" in text and text.lstrip()[:1] in _JSON and unwrapped.fields is None:
+            text = unescape_json(text)
         for part in text.split("\n") if "\n" in text else (text,):
             part = strip_ansi(part)
             if quoting:

@@ -99,6 +99,7 @@ class Unwrapper:
         _, time, outer, _, fields, stream, depth = within
         sources = [] if outer is None else [outer]
         layer: Layer | None
+        shape = None
         while depth < _MAX_LAYERS:
             if VLLM_START.match(text) or UVICORN.match(text) or "\n" in text:
                 break
@@ -109,6 +110,9 @@ class Unwrapper:
             text, time, stream, fields = layer.text, time or layer.time, stream or layer.stream, layer.fields
             if layer.source and (source := layer.source[:_LONGEST_NAME]) not in sources:
                 sources.append(source)
+            if fields is not None and shape is not None:
+                self._state.is_carrier(shape)
+            shape = layer.shape
             if fields is not None:
                 if not self._is_wrapped_message(layer):
                     inside = _PREFIX_INSIDE.search(text)
@@ -147,6 +151,9 @@ class Unwrapper:
             if layer is None:
                 return False
             if VLLM_PREFIX.search(layer.text[:_BEGINNING]):  # behind VLLM_LOGGING_PREFIX, say
+                return True
+            container = layer.stream is not None and layer.time is not None  # its output, whatever it is
+            if container or (text[:1] == "{" and "\n" in layer.text):  # or a notebook on one line
                 return True
             if layer.fields is not None and ("time" in layer.fields or text[:1] == "{"):
                 return True

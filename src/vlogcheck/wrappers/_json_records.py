@@ -175,7 +175,7 @@ def _own_record(obj: Object, key: str, text: str, state: State) -> tuple[bool, F
         state.is_carrier(shape)
     elif not (text.startswith("{") or UVICORN.match(text) or key in _WEAK_KEYS or state.carries_lines(shape)):
         return False, _fields(obj), shape
-    return False, None, None
+    return False, None, shape
 
 
 def layer_of(obj: Object, state: State, depth: int = 0) -> Layer | None:
