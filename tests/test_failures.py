@@ -363,3 +363,24 @@ def test_the_container_s_limit_is_stated_where_the_kernel_prints_it() -> None:
     (finding,) = check(log(BANNER, usage, killed)).failing
     assert "4.00 GiB of the 4.00 GiB" in str(finding.observed)
     assert "limit of 4.00 GiB" in str(finding.remedy)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "usable", "left", "above"), [(0.5, 10.65, -0.73, "0.54"), (0.95, 20.24, -9.0, "")]
+)
+def test_metal_has_a_limit_and_a_share_of_its_own(fraction: float, usable: float, left: float, above: str) -> None:
+    refusal = (
+        f"ValueError: Paged attention: not enough Metal memory for KV cache. metal_limit=21.30GB, fraction={fraction},"
+        f" usable_metal={usable}GB, model_memory=9.32GB, overhead=2.06GB, kv_budget={left}GB. Mitigations: increase"
+    )
+    (finding,) = check(log(refusal)).failing
+    assert (finding.code, finding.observed) == ("VL902", f"{left:.2f} GB left")
+    assert (f"above {above};" in str(finding.remedy)) == bool(above)
+    assert [f.code for f in check(log(refusal.partition(" metal_limit")[0])).failing] == ["VL902"], (
+        "its first line alone"
+    )
+
+
+def test_an_error_that_says_nothing_is_named() -> None:
+    (finding,) = check(log(BANNER, FAILED, "ERROR 03-01 10:00:13 [core.py:718] AssertionError")).failing
+    assert finding.message.endswith("not for memory: AssertionError")

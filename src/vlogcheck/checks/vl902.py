@@ -28,6 +28,9 @@ def no_memory_for_kv_cache(outcome: Outcome, context: Context) -> Iterator[Findi
     failure = outcome.failure
     if failure is None or not isinstance(failure.record, _KINDS):
         return
+    if isinstance(failure.record, NoKVCacheMemory) and failure.record.budget_gb is not None:
+        yield _on_metal(failure, failure.record)
+        return
     missing = _missing(context)
     remedy, fix = _remedy(_card(context, failure), context, missing)
     others = _others(context, failure)
@@ -42,6 +45,33 @@ def no_memory_for_kv_cache(outcome: Outcome, context: Context) -> Iterator[Findi
         remedy=remedy,
         explanation="; ".join(filter(None, (_terms(context, failure), _NEGATIVE if missing else ""))),
         fix=fix,
+    )
+
+
+def _on_metal(failure: Failure, record: NoKVCacheMemory) -> Finding:
+    """Say it of vllm-metal, which has a limit and a share of its own, in units of 1e9 bytes."""
+    parts = [
+        f"{name} {value:.2f} GB"
+        for name, value in (
+            ("usable", record.usable_gb),
+            ("weights", record.model_gb),
+            ("overhead", record.overhead_gb),
+        )
+        if value is not None
+    ]
+    remedy = "a smaller or more quantised model, or a smaller --max-num-seqs, whose state is set aside too"
+    if record.limit_gb and record.usable_gb is not None and record.budget_gb is not None:
+        share = math.floor(100 * (record.usable_gb - record.budget_gb) / record.limit_gb) / 100 + 0.01
+        if share <= _SAFE:
+            knob = "VLLM_METAL_MEMORY_FRACTION (--gpu-memory-utilization where that is auto)"
+            remedy = f"{knob} above {share:.2f}; or {remedy}"
+    return Finding(
+        f"refused to start: no memory is left for the KV cache{ranks_text(failure)}",
+        line=record.line,
+        expected="memory left for the KV cache after weights and overhead",
+        observed=f"{record.budget_gb:.2f} GB left",
+        remedy=remedy,
+        explanation=", ".join(parts),
     )
 
 

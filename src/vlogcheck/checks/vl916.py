@@ -50,7 +50,7 @@ def failed_for_another_reason(outcome: Outcome, startup: Startup) -> Iterator[Fi
     record = failure.record
     error = ""
     if isinstance(record, Raised):
-        error = f"{record.error}{record.ending}: {record.text}"
+        error = f"{record.error}{record.ending}" + (f": {record.text}" if record.text else "")
     elif isinstance(record, WorkerFailed):
         error = record.error or ""
         if error == "%s":  # 0.8 logs the placeholder instead of the error

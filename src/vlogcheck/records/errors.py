@@ -196,6 +196,18 @@ class NoKVCacheMemory(Record):
     """What the worker uses already (CPU, 0.33)."""
     requested_gib: GiB | None = None
     """What was reserved for it (CPU, 0.33)."""
+    limit_gb: float | None = None
+    """Metal: what the GPU may use of the machine's memory; GB are 1e9 bytes."""
+    usable_gb: float | None = None
+    """Metal: limit × fraction."""
+    fraction: float | None = None
+    """Metal: share of the limit."""
+    model_gb: float | None = None
+    """Metal: weights."""
+    overhead_gb: float | None = None
+    """Metal: what is set aside beside them."""
+    budget_gb: float | None = None
+    """Metal: what is left for the KV cache, below zero."""
 
     templates = (
         Template(
@@ -205,11 +217,18 @@ class NoKVCacheMemory(Record):
             " engine.",
         ),
         Template(
-            "Paged attention: not enough Metal memory for KV cache. {_}",
+            "Paged attention: not enough Metal memory for KV cache. metal_limit={limit_gb}GB, fraction={fraction},"
+            " usable_metal={usable_gb}GB, model_memory={model_gb}GB, overhead={overhead_gb}GB,{_} kv_budget={budget_gb}GB.{_}",
             versions="",
             source="vllm-metal",
             example="Paged attention: not enough Metal memory for KV cache. metal_limit=21.30GB, fraction=0.5,"
             " usable_metal=10.65GB, model_memory=9.32GB, overhead=2.06GB, kv_budget=-0.73GB.",
+        ),
+        Template(
+            "Paged attention: not enough Metal memory for KV cache.{_}",
+            versions="",
+            source="vllm-metal",
+            example="Paged attention: not enough Metal memory for KV cache.",
         ),
         Template(
             "The worker already uses {consumed_gib} GiB (model weights and runtime), more than the {requested_gib} GiB of CPU"

@@ -15,6 +15,7 @@ __all__ = [
     "HPUWarmup",
     "HPUWarmupStep",
     "MetalBudget",
+    "MetalFraction",
     "MetalKVCache",
     "MetalMemory",
     "MetalWiredLimit",
@@ -159,6 +160,28 @@ class MetalKVCache(Record):
     )
 
 
+class MetalFraction(Record):
+    """Share of the limit that paged attention may use, where the environment leaves it open (vllm-metal, cache_policy.py)."""
+
+    fraction: float
+    """The share."""
+
+    templates = (
+        Template(
+            "Paged attention: VLLM_METAL_MEMORY_FRACTION=auto, using --gpu-memory-utilization={fraction}",
+            versions="",
+            source="vllm-metal",
+            example="Paged attention: VLLM_METAL_MEMORY_FRACTION=auto, using --gpu-memory-utilization=0.15",
+        ),
+        Template(
+            "Paged attention: VLLM_METAL_MEMORY_FRACTION=auto, defaulting to {fraction} for paged path",
+            versions="",
+            source="vllm-metal",
+            example="Paged attention: VLLM_METAL_MEMORY_FRACTION=auto, defaulting to 0.90 for paged path",
+        ),
+    )
+
+
 class MetalWiredLimit(Record):
     """Memory the system may not page out. The text says GB and means GiB (vllm-metal, utils.py)."""
 
@@ -250,9 +273,16 @@ class HPUWarmupStep(Record):
 
     templates = (
         Template(
-            "[Warmup][{step}][{done}/{total}] {_}free_mem:{free_gib}",
+            "[Warmup][{step}][{done}/{total}] batch_size:{_} {_}:{_} free_mem:{free_gib}",
             versions=">=0.6.4,<0.10.0",
             example="[Warmup][Prompt][1/24] batch_size:4 seq_len:1024 free_mem:79.16 GiB",
+        ),
+        Template(
+            "[Warmup][{step}][{done}/{total}] query_len:{_} shared_blocks:{_} unique_blocks:{_} ({_}) free_mem:{free_gib}",
+            versions="",
+            source="vllm-gaudi",
+            example="[Warmup][Unified CFG][2/375] query_len:2048 shared_blocks:256 unique_blocks:2890 (causal) free_mem:11.16"
+            " GiB",
         ),
     )
 

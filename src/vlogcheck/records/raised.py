@@ -15,7 +15,7 @@ class Raised(Record):
     ending: Word
     """`Error` or `Exception`: how the class's name ends."""
     text: str
-    """What it says."""
+    """What it says; empty where it says nothing."""
 
     templates = (
         Template(
@@ -33,6 +33,13 @@ class Raised(Record):
             example="multiprocessing.managers.RemoteException: the shared memory of this queue is gone",
             wraps="text",
             values={"ending": "Exception"},
+        ),
+        Template(
+            "{error}Error",
+            versions="",
+            source="python",
+            example="AssertionError",
+            values={"ending": "Error", "text": ""},
         ),
         Template(
             "Exception: {text}",
