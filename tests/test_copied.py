@@ -55,6 +55,15 @@ def test_beginning_of_the_prefix_lost(head: str, level: str | None, time: str | 
     assert record.source == "default_loader.py:397"
 
 
+@pytest.mark.parametrize("logger", ["vllm.v1.worker.gpu_worker", "vllm.executor"])
+@pytest.mark.parametrize("tag", ["", "(EngineCore_DP0 pid=31) "])
+def test_format_that_names_the_logger(logger: str, tag: str) -> None:
+    record = one(f"{tag}INFO {logger} 05-06 07:08:11 [gpu_worker.py:298] Available KV cache memory: 12.5 GiB")
+    assert type(record).__name__ == "KVCacheMemory"
+    assert (record.level, record.time, record.source) == ("INFO", "05-06 07:08:11", "gpu_worker.py:298")
+    assert record.process == (tag[1:15] or None)
+
+
 @pytest.mark.parametrize("mark", ["[stage-1] ", "<blue> ", "{a: 1} ", "serving: "])
 def test_logging_prefix_behind_the_tag(mark: str) -> None:
     lines = Splitter().split(
@@ -372,3 +381,38 @@ def test_a_piece_of_a_start_up_is_one(line: str) -> None:
 def test_the_end_of_another_server_is_none() -> None:
     (startup,) = startups(read("INFO:     Application startup complete."))
     assert not startup.identified
+
+
+PROFILE = (
+    "Memory profiling takes 21.50 seconds",
+    "the current vLLM instance can use total_gpu_memory (23.50GiB) x gpu_memory_utilization (0.90) = 21.15GiB",
+    "model weights take 7.25GiB; non_torch_memory takes 0.05GiB; PyTorch activation peak memory takes 1.35GiB;"
+    " the rest of the memory reserved for KV Cache is 12.50GiB.",
+)
+HEAD = "INFO 05-06 07:08:11 worker.py:267] "
+
+
+@pytest.mark.parametrize("at", [14, 46, 90, 121, 130, 150, len(PROFILE[2]) - 1])
+@pytest.mark.parametrize("head", [HEAD, ""])
+def test_last_line_of_the_profile_broken(at: int, head: str) -> None:
+    *lines, last = (head + line for line in PROFILE)
+    at += len(head)
+    assert one(*lines, last[:at], "  " + last[at:]).own_values() == one(*lines, last).own_values()
+    again = at + (len(last) - at) // 2
+    assert one(*lines, last[:at], last[at:again], last[again:]).own_values() == one(*lines, last).own_values()
+
+
+def test_profile_without_its_first_line() -> None:
+    whole, part = (
+        one(*(HEAD + line for line in PROFILE)).own_values(),
+        one(*(HEAD + line for line in PROFILE[1:])).own_values(),
+    )
+    assert part == {**whole, "seconds": None}
+
+
+def test_what_follows_a_profile_cut_short_is_read() -> None:
+    cut = [HEAD + line for line in (*PROFILE[:2], PROFILE[2][:60])]
+    after = "# GPU blocks: 1395, # CPU blocks: 2340"
+    assert type(one(*cut, HEAD + after)).__name__ == type(one(*cut, after)).__name__ == "DeviceBlocks"
+    assert unrecognised(*cut, after)[0] == PROFILE[0]
+    assert PROFILE[2][:60].strip() in unrecognised(*cut, after)

@@ -18,7 +18,8 @@ _TAG = (
 _PLAIN_TAG = re.sub(r"\?P<\w+>", "?:", _TAG.format(""))
 PREFIX = pattern(
     rf"(?P<tags>(?:{_PLAIN_TAG}\s*){{0,8}})"
-    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) "
+    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:vllm(?:\.\w{1,64}){1,12} )?"  # a format that names the logger
+    r"(?P<time>(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) "
     r"(?:\[(?P<file>[\w./\-<>*\\]+):(?P<lineno>\d+)\]|(?P<file0>[\w./\-]+\.py):(?P<lineno0>\d+)\]) ?"
 )
 TAGS = pattern(rf"(?:{_PLAIN_TAG}\s*)+")

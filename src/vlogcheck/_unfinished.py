@@ -7,9 +7,13 @@ each other's lines: then a line goes on where it fits, among the few messages to
 from __future__ import annotations
 
 from collections import deque
+from itertools import product
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from vlogcheck.lines import LogLine
     from vlogcheck.template import Template
 
@@ -17,6 +21,12 @@ __all__ = ["Pending", "Unfinished"]
 
 _MOST = 1024
 """Processes whose message may be unfinished at the same time."""
+_MOST_PIECES = 5
+"""Pieces a copied line may have been broken into."""
+_TELLS = 8
+"""Characters that are enough to tell how a line begins."""
+_LONGEST_VALUE = 24
+"""Characters of a value in a line that may be broken."""
 _CROSSED = "crossed"
 """Marks the key of a message that was interrupted by another one's beginning behind its own tag."""
 
@@ -24,17 +34,39 @@ _CROSSED = "crossed"
 class Pending:
     """The lines so far of a message that spreads over several lines."""
 
-    __slots__ = ("candidates", "first", "lines")
+    __slots__ = ("broken", "candidates", "first", "lines")
 
     def __init__(self, first: LogLine, candidates: list[Template]) -> None:
         self.first = first
         self.candidates = candidates
         self.lines = [first.message]
+        self.broken: list[LogLine] = []
+        """The pieces so far of its next line, where that was broken by copying."""
 
     def goes_on(self, message: str) -> list[Template]:
         """Return the wordings of which this is the next line."""
         at = len(self.lines)
         return [t for t in self.candidates if len(t.lines()) > at and t.lines()[at].fullmatch(message)]
+
+    def breaks(self, line: LogLine) -> bool:
+        """Take a piece of the next line: its beginning, or what follows that without a prefix; whether it can be one."""
+        if len(self.broken) >= _MOST_PIECES or (self.broken and line.source is not None):
+            return False
+        at = len(self.lines)
+        texts = list(_put_together([*self.broken, line]))
+        taken = any(
+            _begins(text, template.literals()[at])
+            for template in self.candidates
+            if len(template.lines()) > at
+            for text in texts
+        )
+        if taken:
+            self.broken.append(line)
+        return taken
+
+    def mended(self) -> str | None:
+        """Return the next line put together of its pieces, where it is whole."""
+        return next((text for text in _put_together(self.broken) if self.goes_on(text)), None)
 
     def begins_at(self, line: LogLine) -> bool:
         """Whether this began where and when that line was printed."""
@@ -68,7 +100,7 @@ class Unfinished:
 
     def forget(self) -> None:
         """Wait no more: the next lines are not coming."""
-        self._dropped += [pending.first for pending in self._pending.values()]
+        self._dropped += [part for pending in self._pending.values() for part in (pending.first, *pending.broken)]
         self._pending.clear()
         self._crossed.clear()
 
@@ -92,10 +124,17 @@ class Unfinished:
             self._pending[key] = pending
         if pending is None:
             return None
+        message = line.message
+        if not left and pending.breaks(line):
+            whole = pending.mended()
+            if whole is None:
+                return pending
+            left, message = pending.goes_on(whole), whole
         if not left:
             self._interrupt(key, pending, line)
             return None
-        pending.lines.append(line.message)
+        pending.broken.clear()
+        pending.lines.append(message)
         pending.candidates = left
         if pending.complete() is not None:
             del self._pending[key]
@@ -128,7 +167,33 @@ class Unfinished:
 
     def _drop(self, key: tuple[Any, ...]) -> None:
         if (pending := self._pending.pop(key, None)) is not None:
-            self._dropped.append(pending.first)
+            self._dropped += (pending.first, *pending.broken)
+
+
+def _put_together(pieces: list[LogLine]) -> Iterator[str]:
+    """Yield the texts a line may have been that was broken into pieces, between two words or in one."""
+    texts = [piece.message.strip() for piece in pieces]
+    for glues in product((" ", ""), repeat=len(texts) - 1):
+        yield texts[0] + "".join(map(add, glues, texts[1:]))
+
+
+def _begins(text: str, literals: list[str]) -> bool:
+    """Whether a text may be the beginning of a line that has these literals between its values."""
+    if not text.startswith(literals[0]):
+        return len(text) >= _TELLS and literals[0].startswith(text)
+    at = 0
+    for literal in literals:
+        found = text.find(literal, at, at + _LONGEST_VALUE + len(literal))
+        if found < 0:
+            rest = text[at:]
+            return any(
+                rest.endswith(literal[:end])
+                and " " not in rest[: len(rest) - end]
+                and len(rest) - end <= _LONGEST_VALUE
+                for end in range(min(len(literal), len(rest)) + 1)
+            )
+        at = found + len(literal)
+    return True
 
 
 def _key(line: LogLine) -> tuple[Any, ...]:

@@ -95,6 +95,17 @@ class MemoryProfile(Record):
             " the rest of the memory reserved for KV Cache is 54.85GiB.",
         ),
         Template(
+            "the current vLLM instance can use total_gpu_memory ({total_gib}GiB) x gpu_memory_utilization"
+            " ({gpu_memory_utilization}) = {requested_gib}GiB\n"
+            "model weights take {weights_gib}GiB; non_torch_memory takes {non_torch_gib}GiB; PyTorch activation peak memory"
+            " takes {activation_gib}GiB; the rest of the memory reserved for KV Cache is {kv_cache_gib}GiB.",
+            versions="",
+            source="copy",  # of the lines with sizes only
+            example="the current vLLM instance can use total_gpu_memory (79.10GiB) x gpu_memory_utilization (0.90) = 71.19GiB\n"
+            "model weights take 14.99GiB; non_torch_memory takes 0.09GiB; PyTorch activation peak memory takes 1.26GiB;"
+            " the rest of the memory reserved for KV Cache is 54.85GiB.",
+        ),
+        Template(
             "Memory profiling results: total_gpu_memory={total_gib}GiB initial_memory_usage={initial_gib}GiB"
             " peak_torch_memory={activation_gib}GiB memory_usage_post_profile={after_profile_gib}GiB"
             " non_torch_memory={non_torch_gib}GiB kv_cache_size={kv_cache_gib}GiB"

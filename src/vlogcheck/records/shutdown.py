@@ -194,7 +194,7 @@ class SharedMemoryWait(Record):
         Template(
             "No available shared memory broadcast block found in {seconds} seconds. This typically happens when some"
             " processes are hanging or doing some time-consuming work (e.g. compilation[[, weight/kv cache"
-            " quantization]]).",
+            " quantization]])[[.]]",
             versions=">=0.11.0",
             example="No available shared memory broadcast block found in 60 seconds. This typically happens when some"
             " processes are hanging or doing some time-consuming work (e.g. compilation, weight/kv cache quantization).",

@@ -82,7 +82,7 @@ _VLLM_TAG = (
     r"(?: rank=\d+)? pid=\d+"
 )
 _LEVEL = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)"
-_PREFIX = rf"{_LEVEL}(?:{ESC})* (?:{ESC})*\d\d-\d\d \d\d:\d\d:\d\d"
+_PREFIX = rf"{_LEVEL}(?:{ESC})* (?:vllm(?:\.\w{{1,64}}){{1,12}} )?(?:{ESC})*\d\d-\d\d \d\d:\d\d:\d\d"
 
 VLLM_START = re.compile(rf"(?:{ESC})*(?:{_VLLM_TAG}|{_PREFIX})")
 """A line as vLLM itself begins it: process tag, or level and date."""
