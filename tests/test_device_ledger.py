@@ -317,6 +317,17 @@ def test_intel_gpus_print_the_card_before_the_profile_run_and_its_peak_after_it(
         assert abs(size.mid - mib * MIB) < MIB, key
 
 
+def test_gaudi_prints_its_kv_cache_in_its_own_words() -> None:
+    text = (
+        "INFO 05-01 10:00:00 [hpu_worker.py:520] Free device memory: 79.16 GiB, 71.24 GiB usable"
+        " (gpu_memory_utilization=0.9), 7.124 GiB reserved for HPUGraphs (VLLM_GRAPH_RESERVED_MEM=0.1), 16.25 MiB reserved"
+        " for KV cache dummy block 64.1 GiB reserved for usable KV cache\n"
+    )
+    size = rank(text)["kv_cache"].interval
+    assert size is not None
+    assert abs(size.mid / GIB - Fraction("64.1")) < 1
+
+
 @pytest.mark.parametrize(
     ("file", "platform", "block"),
     [

@@ -384,3 +384,29 @@ def test_metal_has_a_limit_and_a_share_of_its_own(fraction: float, usable: float
 def test_an_error_that_says_nothing_is_named() -> None:
     (finding,) = check(log(BANNER, FAILED, "ERROR 03-01 10:00:13 [core.py:718] AssertionError")).failing
     assert finding.message.endswith("not for memory: AssertionError")
+
+
+V0_PROFILE = (
+    "the current vLLM instance can use total_gpu_memory (6.00GiB) x gpu_memory_utilization (0.90) = 5.40GiB\n"
+    "model weights take 5.43GiB; non_torch_memory takes -0.51GiB; PyTorch activation peak memory takes 1.42GiB;\n"
+    "the rest of the memory reserved for KV Cache is -0.94GiB."
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "observed"),
+    [
+        ((V0_PROFILE,), "-0.94 GiB left"),
+        (
+            (V0_PROFILE, "INFO 03-01 10:00:09 [executor_base.py:112] # cuda blocks: 0, # CPU blocks: 4681"),
+            "-0.94 GiB left",
+        ),
+        (("INFO 03-01 10:00:09 [executor_base.py:112] # cuda blocks: 0, # CPU blocks: 4681",), "none left"),
+        (("INFO 03-01 10:00:09 [executor_base.py:112] # cuda blocks: 812, # CPU blocks: 0",), None),
+    ],
+)
+def test_less_than_nothing_in_the_v0_engine_s_words_ends_the_start(
+    lines: tuple[str, ...], observed: str | None
+) -> None:
+    found = [f for f in check(log(*lines)).failing if f.code == "VL902"]
+    assert [str(f.observed) for f in found] == ([] if observed is None else [observed])

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from vlogcheck.records import (
     EngineConfig,
     GraphCapture,
+    HPUMemorySplit,
     KVCacheMemory,
     MemoryProfile,
     MemoryUse,
@@ -19,7 +20,7 @@ from vlogcheck.template import Record
 __all__ = ["RANK_RECORDS", "Engine", "Printed", "Rank"]
 
 R = TypeVar("R", bound=Record)
-RANK_RECORDS = (WeightsLoaded, WeightsRead, KVCacheMemory, MemoryProfile, MemoryUse, GraphCapture)
+RANK_RECORDS = (WeightsLoaded, WeightsRead, KVCacheMemory, MemoryProfile, MemoryUse, HPUMemorySplit, GraphCapture)
 
 
 class Printed:

@@ -24,6 +24,7 @@ from vlogcheck.records import (
     FreeMemoryTooLow,
     GraphCaptureSkipped,
     GraphUtilization,
+    HPUMemorySplit,
     KVCacheMemory,
     KVCachePinned,
     MemoryProfile,
@@ -227,6 +228,9 @@ def _add_pool(ledger: Ledger, lines: RankLines, use: MemoryUse | None, profile: 
         ledger.printed("kv_cache", "KV cache", use.kv_cache_gib, use.line, formula=formula)
     elif pinned is not None:
         ledger.printed("kv_cache", "KV cache", pinned.kv_cache_gib, pinned.line, formula="--kv-cache-memory-bytes")
+    elif (split := lines.last(HPUMemorySplit)) is not None:
+        formula = "free after the profile run × utilization − graphs"
+        ledger.printed("kv_cache", "KV cache", split.kv_cache_gib, split.line, formula=formula)
     if use is not None and use.kv_cache_bytes is not None:
         ledger.exact("kv_cache", "KV cache", "bytes", use.kv_cache_bytes, "printed", line=use.line, formula=formula)
     elif plan is not None:

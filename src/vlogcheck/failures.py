@@ -15,6 +15,7 @@ from vlogcheck._phases import PHASES
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     AutoFitImpossible,
+    DeviceBlocks,
     EngineFailed,
     EngineInit,
     EngineInitFailed,
@@ -22,6 +23,8 @@ from vlogcheck.records import (
     KVCacheMemory,
     KVCacheTokensTooFew,
     KVCacheTooSmall,
+    MaxConcurrency,
+    MemoryProfile,
     NoKVCacheMemory,
     OOMKilled,
     OutOfMemory,
@@ -101,7 +104,9 @@ def reason(startup: Startup) -> str:
         return f"{record.available_gib} GiB of KV cache, {record.needed_gib} needed"
     if isinstance(record, KVCacheTokensTooFew):
         return f"KV cache of {record.tokens:,} tokens, {record.max_model_len:,} needed"
-    if isinstance(record, (NoKVCacheMemory, AutoFitImpossible, KVCacheMemory, TPUMemoryTooSmall)):
+    if isinstance(
+        record, (NoKVCacheMemory, AutoFitImpossible, KVCacheMemory, MemoryProfile, DeviceBlocks, TPUMemoryTooSmall)
+    ):
         left = min((r.gib for r in startup.all(KVCacheMemory)), default=None)
         return "nothing left for the KV cache" + (f" ({left} GiB)" if left is not None else "")
     if isinstance(record, OutOfMemory):
@@ -180,11 +185,19 @@ def _usable_index(startup: Startup) -> int | None:
 
 def _below_zero(startup: Startup) -> tuple[str, Record] | None:
     """Return the tightest rank's line where less than nothing was left and the log ends there: vLLM cannot go on from it."""
-    lines = startup.all(KVCacheMemory)
-    least = min(lines, key=lambda record: record.gib, default=None)
-    if least is None or least.gib > 0 or startup.phases[-1].line > max(record.line for record in lines):
+    profiles: list[KVCacheMemory | MemoryProfile] = [*startup.all(KVCacheMemory), *startup.all(MemoryProfile)]
+    least = min(profiles, key=_left, default=None)
+    blocks = next((r for r in startup.all(DeviceBlocks) if not r.device_blocks and r.device.lower() != "cpu"), None)
+    if (least is None or _left(least) > 0) and blocks is None:
         return None
-    return "refusal", least
+    told = [*profiles, *startup.all(DeviceBlocks), *startup.all(MaxConcurrency)]
+    if startup.phases[-1].line > max(record.line for record in told):
+        return None
+    return ("refusal", least) if least is not None and _left(least) <= 0 else ("refusal", blocks) if blocks else None
+
+
+def _left(record: KVCacheMemory | MemoryProfile) -> float:
+    return record.gib if isinstance(record, KVCacheMemory) else record.kv_cache_gib
 
 
 def _after_progress(startup: Startup, window: list[Record]) -> list[Record]:

@@ -10,7 +10,14 @@ from vlogcheck.budget.releases import parse_release
 from vlogcheck.checks._failing import Card, card_of, exact, ranks_text
 from vlogcheck.context import Context
 from vlogcheck.failures import Failure, Outcome
-from vlogcheck.records import AutoFitImpossible, KVCacheMemory, NoKVCacheMemory, TPUMemoryTooSmall
+from vlogcheck.records import (
+    AutoFitImpossible,
+    DeviceBlocks,
+    KVCacheMemory,
+    MemoryProfile,
+    NoKVCacheMemory,
+    TPUMemoryTooSmall,
+)
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.units import format_gib
 
@@ -18,7 +25,8 @@ _SAFE = 0.95
 """Above this a share is no remedy: the margin is gone when the first long request comes."""
 
 
-_KINDS = (NoKVCacheMemory, AutoFitImpossible, TPUMemoryTooSmall, KVCacheMemory)
+_ENDS = (KVCacheMemory, MemoryProfile, DeviceBlocks)
+_KINDS = (NoKVCacheMemory, AutoFitImpossible, TPUMemoryTooSmall, *_ENDS)
 _NEGATIVE = "a figure below zero is no fault of the log: weights, profile run and the rest exceed utilization × total"
 
 
@@ -37,7 +45,7 @@ def no_memory_for_kv_cache(outcome: Outcome, context: Context) -> Iterator[Findi
     if others:
         remedy, fix = f"{others}; or {remedy}", {}
     yield Finding(
-        f"{'cannot start' if isinstance(failure.record, KVCacheMemory) else 'refused to start'}: no memory is left for the KV"
+        f"{'cannot start' if isinstance(failure.record, _ENDS) else 'refused to start'}: no memory is left for the KV"
         f" cache{ranks_text(failure)}",
         line=failure.line,
         expected="memory left for the KV cache after weights, activations and the rest",
@@ -109,7 +117,8 @@ def _others(context: Context, failure: Failure) -> str:
 
 def _missing(context: Context) -> Decimal | None:
     """Return how far the tightest rank is below zero, where it was printed."""
-    left = min((r.gib for r in context.startup.all(KVCacheMemory)), default=None)
+    printed = [r.gib for r in context.startup.all(KVCacheMemory)]
+    left = min(printed + [r.kv_cache_gib for r in context.startup.all(MemoryProfile)], default=None)
     if left is not None and left <= 0:
         return -exact(left)
     for record in context.startup.all(NoKVCacheMemory):
