@@ -4,37 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vlogcheck._causes import DEATHS, REFUSALS
+from vlogcheck._causes import REFUSALS
 from vlogcheck._engine import RANK_RECORDS, Engine, Printed, Rank
 from vlogcheck._lazy import pattern
 from vlogcheck._phases import BEGINS, PHASES, READY, Moment, Phase
+from vlogcheck._telling import LEDGER, SAYS_SO
 from vlogcheck.records import (
-    CPUKVCache,
-    DeviceBlocks,
     EngineConfig,
-    EngineFailed,
-    EngineInit,
-    EngineInitFailed,
     EngineStats,
-    GraphCapture,
-    HPUMemorySplit,
     KVCacheCapacity,
-    KVCacheMemory,
     LoadStart,
-    MaxConcurrency,
-    MemoryProfile,
-    MemoryUse,
-    OutOfMemory,
     Ready,
     ServedModel,
     ServerArgs,
     ServerVersion,
-    TPUKVCache,
-    TPUMemory,
-    WeightsLoaded,
-    WeightsRead,
-    WorkerFailed,
-    XPUMemory,
 )
 from vlogcheck.runtime import RunTime, Sample
 from vlogcheck.template import Record
@@ -47,18 +30,6 @@ __all__ = ["PHASES", "Engine", "Moment", "Phase", "Rank", "Startup"]
 KEEP = 512
 """Records kept of one kind in one start-up; later ones are counted (a log of gigabytes must not fill memory)."""
 
-_SAYS_SO = (
-    EngineConfig,
-    ServerVersion,
-    ServerArgs,
-    WeightsRead,
-    GraphCapture,
-    EngineInit,
-    EngineFailed,
-    EngineInitFailed,
-    WorkerFailed,
-    *DEATHS,
-)
 _DP = pattern(r"(?:EngineCore_(?:DP)?|_DP|\bDP)(\d{1,9})(?!\d)")
 
 
@@ -217,14 +188,12 @@ class Startup(Printed):
     @property
     def identified(self) -> bool:
         """Whether a line says that this is vLLM starting, or failing to: it may be all that is left of a start-up's log."""
-        return any(isinstance(r, _SAYS_SO) for r in self.records)
+        return any(isinstance(r, SAYS_SO) for r in self.records)
 
     @property
     def has_ledger(self) -> bool:
         """Whether any line of the memory ledger was printed."""
-        kinds = (WeightsLoaded, KVCacheMemory, KVCacheCapacity, MaxConcurrency, DeviceBlocks, MemoryProfile, MemoryUse,
-                 CPUKVCache, HPUMemorySplit, TPUKVCache, TPUMemory, XPUMemory)  # fmt: skip
-        return any(isinstance(r, kinds + REFUSALS + (OutOfMemory,)) for r in self.records)
+        return any(isinstance(r, LEDGER) for r in self.records)
 
     def __repr__(self) -> str:
         return f"<Startup {self.model} {self.version}: lines {self.first_line}-{self.last_line}, {self.phase}>"
