@@ -124,6 +124,10 @@ class Splitter:
                     from vlogcheck._lost_prefix import without_damaged_prefix
 
                     line = without_damaged_prefix(line)
+                if "LMCache " in message:
+                    from vlogcheck._lmcache import without_format
+
+                    line = without_format(line)
                 lines.append(line)
             return
         said = Origin()

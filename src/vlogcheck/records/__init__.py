@@ -122,6 +122,7 @@ from vlogcheck.records.limits import (
     SwapSpaceTooLarge,
     UtilizationOutOfRange,
 )
+from vlogcheck.records.lmcache import LMCachePoolFull, LMCacheStep
 from vlogcheck.records.loading import (
     CheckpointSize,
     DrafterLoad,
@@ -365,6 +366,8 @@ __all__ = [
     "KernelNotice",
     "KernelOutOfResources",
     "KernelTokens",
+    "LMCachePoolFull",
+    "LMCacheStep",
     "LayerPadding",
     "LoadPeak",
     "LoadStart",

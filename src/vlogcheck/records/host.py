@@ -262,6 +262,9 @@ class Crashed(Record):
             ("Segmentation fault", "segmentation"),
             ("Segfault encountered", "segmentation"),
             ("Signal 11 (SIGSEGV)", "segmentation"),
+            ("*** SIGSEGV received at", "segmentation"),  # Ray's handler
+            ("*** SIGBUS received at", "bus"),
+            ("*** SIGABRT received at", "abort"),
             ("Aborted (core dumped)", "abort"),
             ("Signal 6 (SIGABRT)", "abort"),
             ("Memory access fault by GPU", "gpu"),
