@@ -313,6 +313,12 @@ def test_without_a_line_of_the_start_up_its_phase_is_not_guessed() -> None:
     assert _found(FAILED).when == "while starting"
 
 
+def test_a_kv_cache_that_is_refused_fails_while_it_is_sized() -> None:
+    blocks = "INFO 03-01 10:00:12 gpu_executor.py:122] # GPU blocks: 229, # CPU blocks: 512"  # V0 prints them first
+    assert _found(BANNER, blocks, TOO_FEW).when == "while allocating the KV cache"
+    assert _found(TOO_FEW).when == "while allocating the KV cache"
+
+
 def test_a_piece_that_begins_while_serving_failed_while_serving() -> None:
     found = _found(SERVING, DIED)
     assert (found.after_ready, found.phase, found.seconds) == (True, "serving", None)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from vlogcheck.records import (
     EngineFailed,
     GraphCapture,
+    KVCacheTokensTooFew,
+    KVCacheTooSmall,
+    NoKVCacheMemory,
     OutOfMemory,
     Raised,
     TracebackFrame,
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FRAME_LINES", "phase_of"]
 
+_OF_THE_CACHE = (KVCacheTokensTooFew, KVCacheTooSmall, NoKVCacheMemory)
+"""Refusals that only come when the KV cache is sized: V0 has printed its blocks then."""
 FRAME_LINES = 400
 """Lines in which a traceback's frames are looked for above the error they belong to."""
 
@@ -41,6 +46,8 @@ def phase_of(startup: Startup, record: Record) -> str:
     ):
         if frames & functions:
             return phase
+    if isinstance(record, _OF_THE_CACHE):
+        return "allocating the KV cache"
     phase = startup.moment(record).own_phase
     if phase == "capturing graphs":
         at = startup.records.index(record)
