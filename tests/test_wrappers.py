@@ -291,6 +291,12 @@ TEXT_FORMATS = [
     ("INFO 2025-12-07 23:50:27.902 on.py:62] ", {"file": "on.py", "line": 62}),
     ("2025-01-01 12:00:00 [info     ] ", {}),
     ("2025-01-01 12:00:00,123 [12345] [vllm.worker] [INFO] ", {"pid": 12345, "name": "vllm.worker"}),
+    (
+        "2025-08-11 16:12:02 gpu_worker.py:104 INFO:vllm.v1.worker p:475095 t:140373120079680: ",
+        {"file": "gpu_worker.py", "line": 104, "name": "vllm.v1.worker", "pid": 475095},
+    ),
+    ("2025-01-01 12:00:00,123 [PID: 3613] [tid 7] INFO vllm.worker: ", {"pid": 3613, "name": "vllm.worker"}),
+    ("2025-01-01 12:00:00,123 | INFO | pid=3613 | ", {"pid": 3613}),
     ("2025-01-01 12:00:00,123 INFO [gpu_worker.py:123] ", {"file": "gpu_worker.py", "line": 123}),
     ("2025-01-01 12:00:00,123 - MainProcess - INFO - ", None),
     ("2025-01-01T12:00:00.123Z INFO vllm.worker ", {"name": "vllm.worker"}),

@@ -56,6 +56,12 @@ _PROCESS = pattern(
     r"[\[(](?:(?P<pid>\d{1,7})|(?P<process>Main(?:Process|Thread)|[A-Za-z]+(?:Process|Thread)-\d+))[\])](?!\w)"
 )
 _PID = pattern(r"(?P<pid>\d{1,7})(?= [-|] )")
+_KEYED = pattern(
+    r"(?:(?:p|pid)[:=](?P<pid>\d{1,7})|(?:t|tid|thread)[:=]\d{1,20}"
+    r"|[\[(](?i:pid[:= ] ?(?P<pid0>\d{1,7})|tid[:= ] ?\d{1,20})[\])])"
+    r"(?=[ :|,\t])"
+)
+"""A process or a thread that says so: `p:475097 t:140589927618368:`, `[PID: 31]`, `tid=7`."""
 _SEPARATOR = pattern(r"(?: +[-–|:] ?| *[|:;,] ?| +|\t+)")
 _EXCEPTION = pattern(r"(?:Error|Exception|Warning|Interrupt)$")
 _KLOG = pattern(
@@ -112,6 +118,9 @@ def logging_format(text: str) -> Layer | None:
             fields[key] = int(found["pid"]) if found["pid"] else found["process"]
         elif not fields.keys() & {"pid", "process"} and (found := _PID.match(text, pos)):
             fields["pid"] = int(found["pid"])
+        elif fields and (found := _KEYED.match(text, pos)):
+            if pid := found["pid"] or found["pid0"]:
+                fields["pid"] = int(pid)
         elif "name" not in fields and (found := _name_at(text, pos)):
             fields["name"] = found["name"]
         if not found:
