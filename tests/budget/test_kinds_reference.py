@@ -71,6 +71,31 @@ _LOOP_CODER = {
     **_DECODER, "architectures": ["IQuestLoopCoderForCausalLM"], "model_type": "iquestloopcoder", "head_dim": 128,
     "loop_num": 2, "loop_window_size": 64,
 }  # fmt: skip
+_DEEPSEEK_V32 = {
+    **_DECODER, **_LATENT, "architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32",
+    "num_hidden_layers": 4, "num_attention_heads": 128, "num_key_value_heads": 128, "index_topk": 2048,
+    "index_head_dim": 128, "max_position_embeddings": 163840,
+}  # fmt: skip
+_GLM_DSA = {
+    **_DEEPSEEK_V32, "architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa", "num_hidden_layers": 12,
+}  # fmt: skip
+_GEMMA4 = {
+    **_DECODER, "architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text", "num_attention_heads": 8,
+    "num_key_value_heads": 2, "head_dim": 256, "global_head_dim": 512, "num_hidden_layers": 42,
+    "num_kv_shared_layers": 18, "sliding_window": 512, "max_position_embeddings": 131072,
+    "layer_types": [*["sliding_attention"] * 5, "full_attention"] * 7,
+}  # fmt: skip
+_FALCON = {
+    "architectures": ["FalconForCausalLM"], "model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 4,
+    "num_attention_heads": 71, "vocab_size": 65024, "multi_query": True, "new_decoder_architecture": False,
+    "max_position_embeddings": 2048, "torch_dtype": "bfloat16",
+}  # fmt: skip
+_FALCON_MAMBA = {
+    "architectures": ["FalconMambaForCausalLM"], "model_type": "falcon_mamba", "hidden_size": 4096,
+    "intermediate_size": 8192, "num_hidden_layers": 64, "state_size": 16, "conv_kernel": 4, "vocab_size": 65024,
+    "torch_dtype": "bfloat16",
+}  # fmt: skip
+_JAMBA_MINI = {**_configs.JAMBA, "num_hidden_layers": 13}
 _QWEN3 = {**_configs.QWEN3_06B, "num_hidden_layers": 8}
 _QWEN3_WINDOW = {
     **_DECODER, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 64,
@@ -186,7 +211,7 @@ def test_rounds_over_the_layers_are_bounded() -> None:
 
 def test_layers_that_follow_another_index_keep_none() -> None:
     specs = {(s.spec.page_size_bytes, s.count) for s in _planned(_HY_V4, "--max-model-len 4096", GIB).specs}
-    assert specs == {(64 * 132, 10), (64 * 1152, 34)}
+    assert specs == {(64 * 132, 10), (64 * 1152, 10), (64 * 1152, 24)}  # followers' latents are specs of their own
 
 
 def test_a_stage_of_states_alone_is_not_padded() -> None:
@@ -266,3 +291,134 @@ def test_stages_that_group_unlike_could_not_start_until_0_10() -> None:
     assert tight.error is not None
     assert tight.error.kind == "kv_cache_too_small"  # the memory is asked about first
     assert plan(load_model_config(config), options, release="0.11.2", available=GIB).error is None
+
+
+def _figures(found: KVPlan) -> tuple[int | None, int | None, str | None]:
+    return found.num_blocks, found.kv_cache_tokens, found.max_concurrency_text
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "available", "figures"),
+    [
+        # FlashInfer reads plain fp8 latents, not DeepSeek's own layout
+        (_DEEPSEEK_V32, "--max-model-len 8192 --kv-cache-dtype fp8_e4m3", 314572800, (1735, 111040, "13.55")),
+        # heads of 256 elements in pages of 128 tokens, those of 512 in any
+        (_GEMMA4, "--max-model-len 16384 -tp 8 --no-async-scheduling", 2 * GIB, (4096, 74482, "4.55")),
+    ],
+)
+def test_pools_on_blackwell(
+    config: dict[str, Any], words: str, available: int, figures: tuple[int, int, str]
+) -> None:  # fmt: skip
+    options = parse_serve_flags(shlex.split(words))
+    found = plan(load_model_config(config), options, release="0.32.0", available=available, device="NVIDIA B200")
+    assert _figures(found) == figures
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [
+        ("", {128}),
+        ("--kv-cache-dtype fp8", {16}),
+        ("--block-size 48", {48}),
+        ("--attention-backend TRITON_ATTN", {16}),
+    ],
+)
+def test_pages_of_128_tokens_are_one_kernel_s(words: str, sizes: set[int]) -> None:
+    config = {**_DECODER, "architectures": ["GemmaForCausalLM"], "model_type": "gemma", "head_dim": 256}
+    options = parse_serve_flags(shlex.split(f"--max-model-len 4096 {words}"))
+    for card, expected in (("NVIDIA B200", sizes), ("NVIDIA H100", {48} if "48" in words else {16})):
+        found = plan(load_model_config(config), options, release="0.32.0", available=GIB, device=card)
+        assert {spec.spec.block_size for spec in found.specs} == expected
+    capped = load_model_config({**config, "attn_logit_softcapping": 50.0})
+    found = plan(capped, options, release="0.32.0", available=GIB, device="NVIDIA B200")
+    assert {spec.spec.block_size for spec in found.specs} == ({48} if "48" in words else {16})
+
+
+@pytest.mark.parametrize(
+    ("card", "release", "latent"),
+    [("NVIDIA B200", "0.32.0", 576), ("NVIDIA B200", "0.31.0", 1152), ("NVIDIA H100", "0.32.0", 1152)],
+)
+def test_glm_takes_fp8_on_blackwell_from_0_32(card: str, release: str, latent: int) -> None:
+    options = parse_serve_flags(["--max-model-len", "8192"])
+    found = plan(load_model_config(_GLM_DSA), options, release=release, available=GIB, device=card)
+    assert {spec.spec.page_size_bytes for spec in found.specs} == {64 * 132, 64 * latent}
+
+
+@pytest.mark.parametrize(
+    ("release", "heads", "latent"),
+    [("0.17.0", 16, 656), ("0.19.0", 16, 576), ("0.19.0", 32, 656), ("0.21.0", 32, 576)],  # read
+)
+def test_sparse_fp8_latents_on_blackwell(release: str, heads: int, latent: int) -> None:
+    config = {**_DEEPSEEK_V32, "num_attention_heads": heads, "num_key_value_heads": heads}
+    options = parse_serve_flags(["--max-model-len", "8192", "--kv-cache-dtype", "fp8"])
+    found = plan(load_model_config(config), options, release=release, available=GIB, device="NVIDIA B200")
+    assert {spec.spec.page_size_bytes for spec in found.specs} == {64 * 132, 64 * latent}
+
+
+def test_sparse_latents_have_no_other_attention_from_0_29() -> None:
+    found = _planned(_DEEPSEEK_V32, "--max-model-len 8192 -tp 4", 7 * GIB, env={"VLLM_MLA_DISABLE": "1"})
+    assert _figures(found) == (22866, 1463424, "178.64")
+
+
+@pytest.mark.parametrize(("release", "blocks"), [("0.32.0", 131072), ("0.10.2", 262144)])
+def test_falcon_keeps_16_bit_whatever_the_cache_type(release: str, blocks: int) -> None:
+    # its class does not hand the type on; until 0.11.0 the layers were not asked
+    options = parse_serve_flags(["--max-model-len", "2048", "--kv-cache-dtype", "fp8"])
+    found = plan(load_model_config(_FALCON), options, release=release, available=2 * GIB)
+    assert found.num_blocks == blocks
+
+
+def test_tokens_of_a_pure_state_model_were_counted_in_blocks_of_the_flag() -> None:
+    options = parse_serve_flags(["--max-model-len", "2048", "-tp", "4"])
+    found = plan(load_model_config(_FALCON_MAMBA), options, release="0.10.2", available=12934 * 64 * 77824)
+    assert _figures(found) == (12934, 206944, "12934.00")
+
+
+def test_mamba_1_keeps_every_state_in_chunks_of_2048_tokens() -> None:
+    options = parse_serve_flags(
+        shlex.split("--max-model-len 32768 -tp 4 --mamba-cache-mode all --enable-prefix-caching")
+    )
+    found = plan(load_model_config(_JAMBA_MINI), options, release="0.22.1", available=GIB)
+    assert {(spec.spec.block_size, spec.spec.page_size_bytes) for spec in found.specs} == {(2048, 2097152)}
+
+
+@pytest.mark.parametrize(("release", "kind"), [("0.22.1", "TQFullAttentionSpec"), ("0.28.0", "FullAttentionSpec")])
+def test_packed_layers_had_a_spec_class_of_their_own(release: str, kind: str) -> None:
+    config = {**_DECODER, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "head_dim": 128}
+    options = parse_serve_flags(["--max-model-len", "8192", "--kv-cache-dtype", "turboquant_4bit_nc"])
+    found = plan(load_model_config(config), options, release=release, available=GIB)
+    pages = {(spec.spec.kind, spec.count) for spec in found.specs}
+    assert pages == {("FullAttentionSpec", 4), (kind, 2)}
+
+
+def test_the_last_layer_of_gemma_4_does_not_slide() -> None:
+    config = {
+        **_GEMMA4, "num_hidden_layers": 4, "num_kv_shared_layers": 0, "layer_types": ["sliding_attention"] * 4,
+    }  # fmt: skip
+    found = _planned(config, "--max-model-len 4096", GIB)
+    assert {(spec.spec.kind, spec.count) for spec in found.specs} == {
+        ("SlidingWindowSpec", 3),
+        ("FullAttentionSpec", 1),
+    }
+
+
+def test_kimi_k2_was_ordinary_attention_before_0_10() -> None:
+    config = {**_AXK1, "architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2"}
+    options = parse_serve_flags(["--max-model-len", "4096", "-tp", "4"])
+    pages = {
+        release: plan(load_model_config(config), options, release=release, available=GIB).specs[0].spec.page_size_bytes
+        for release in ("0.8.5.post1", "0.10.0")
+    }
+    assert pages == {"0.8.5.post1": 196608, "0.10.0": 73728}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind", "key"),
+    [("Gemma3TextModel", "gemma3_text", "use_bidirectional_attention"), ("Qwen2Model", "qwen2", "is_causal")],
+)
+def test_embedding_models_that_look_both_ways_keep_nothing(architecture: str, kind: str, key: str) -> None:
+    config = {**_DECODER, "architectures": [architecture], "model_type": kind, "sliding_window": 512}
+    kept = {value: _planned({**config, key: value}, "--max-model-len 2048", GIB).num_blocks for value in (True, False)}
+    nothing = key != "is_causal"
+    assert kept[nothing] == 1
+    assert kept[not nothing] != 1

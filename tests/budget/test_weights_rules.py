@@ -368,3 +368,22 @@ def test_towers_can_be_left_out_or_copied() -> None:
     limits = {"limit_mm_per_prompt": {"image": 0, "video": 0}}
     assert "vision" not in one(config, unused=limits).by_part
     assert "vision" in one(config, "0.13.0", unused=limits).by_part
+
+
+def test_the_second_runner_builds_no_tower_behind_the_first_stage() -> None:
+    config = {"architectures": ["Gemma3ForConditionalGeneration"], "text_config": llama(), "vision_config": TOWER_SIZES}
+    model, options = load_model_config(config), ServeOptions(pipeline_parallel_size=2)
+    held = {
+        release: ["vision" in stage.by_part for stage in estimate_weights(model, options, release)]
+        for release in ("0.28.0", "0.32.0")
+    }
+    assert held == {"0.28.0": [True, True], "0.32.0": [True, False]}
+    first = estimate_weights(model, options, "0.32.0", env={"VLLM_USE_V2_MODEL_RUNNER": "0"})
+    assert all("vision" in stage.by_part for stage in first)
+
+
+def test_positions_of_a_tower_were_cut_over_the_ranks_until_0_13() -> None:
+    vision = {**TOWER_SIZES, "image_size": 896}  # 4096 patches
+    config = {"architectures": ["Gemma3ForConditionalGeneration"], "text_config": llama(), "vision_config": vision}
+    parts = [one(config, release, tensor_parallel_size=2).by_part["vision"] for release in ("0.13.0", "0.14.0")]
+    assert parts[1] - parts[0] == 4096 * 64 * 2 // 2

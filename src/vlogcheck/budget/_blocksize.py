@@ -15,7 +15,8 @@ from vlogcheck.budget._layer import cdiv
 from vlogcheck.budget._pattern import STATE_KINDS, layer_kinds
 from vlogcheck.budget._settings import ELEMENT_BYTES
 from vlogcheck.budget.kinds._base import share
-from vlogcheck.budget.kinds.attention import bytes_per_head, head_sizes, kv_heads, turboquant_slot
+from vlogcheck.budget.kinds.attention import bytes_per_head, turboquant_slot
+from vlogcheck.budget.kinds.heads import fixed_block, head_sizes, kv_heads
 from vlogcheck.budget.kinds.state import state_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ DEFAULT = 16
 
 #: Tokens per block of the CPU backend from 0.11.1 on.
 CPU_DEFAULT = 128
+
+#: Model types whose classes have a chunk size of 256 where the configuration states none.
+_CHUNKED_STATES = frozenset({"bamba", "falcon_h1", "granitemoehybrid", "mamba2", "zamba2"})
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,7 @@ def _attention(model: ModelConfig, settings: Settings) -> tuple[int, str | None]
         quantised, plain = bytes_per_head(settings, k, v), (k + v) * ELEMENT_BYTES[settings.dtype]
         if plain > quantised:
             return align * cdiv(plain * DEFAULT, align * quantised), None
-    if asked is not None:
-        return asked, None
-    if release.since("0.29.0") and settings.device.capability // 10 == 10 and _head(model, settings) == 256:
-        return 128, None
-    return DEFAULT, None
+    return asked or fixed_block(model, settings) or DEFAULT, None
 
 
 def _head(model: ModelConfig, settings: Settings) -> int:
@@ -170,4 +170,8 @@ def _alignment(model: ModelConfig, settings: Settings, chosen: int) -> int:
 
 
 def _chunk(model: ModelConfig) -> int:
-    return model.values.integer("mamba_chunk_size", "chunk_size", minimum=1) or 256
+    """Tokens between two states a kernel can start from (``get_mamba_chunk_size``): Mamba-2's chunk, or 2048."""
+    stated = model.values.integer("mamba_chunk_size", "chunk_size", minimum=1)
+    if stated is not None:
+        return stated
+    return {"nemotron_h": 128}.get(model.text_model_type, 256 if model.text_model_type in _CHUNKED_STATES else 2048)

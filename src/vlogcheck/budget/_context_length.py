@@ -29,12 +29,12 @@ def default_context(model: ModelConfig, release: Release) -> int:
     """Return the context length a release uses when ``--max-model-len`` is not given, in tokens.
 
     The smallest length key present (2048 without any), times the rope factor for scalings that stretch it. YaRN stretched
-    ``original_max_position_embeddings`` until 0.31.0; later releases take the length as stated. LongRoPE models default to
-    their original length. Source: ``_get_and_verify_max_len``, vllm/config/model.py.
+    ``original_max_position_embeddings`` until 0.31.0; later releases take the length as stated. LongRoPE models ("su" is its
+    older name) default to their original length. Source: ``_get_and_verify_max_len``, vllm/config/model.py.
     """
     kinds = {rope.text("rope_type", "type") for rope in _ropes(model)}
     original = model.values.integer("original_max_position_embeddings", minimum=1)
-    if "longrope" in kinds and original is not None and release.since("0.10.0"):
+    if kinds & {"longrope", "su"} and original is not None and release.since("0.10.0"):
         return original
     return longest_context(model, scales_yarn=release.before(_YARN_AS_STATED))
 

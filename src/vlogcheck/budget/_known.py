@@ -32,7 +32,7 @@ _KNOWN = frozenset({
     "xverse", "solar", "orion", "persimmon", "mimo", "helium", "eagle", "llava", "internvl_chat", "aria_text",
     "deci", "axk1", "hy_v4", "olmo_hybrid", "cohere2_moe", "cwm", "exaone_moe", "flex_olmo", "gpt-sw3", "granite_swa",
     "granitemoe_swa", "hrm_text", "hyperclovax", "jais2", "laguna", "mellum", "vaultgemma", "mimo_v2",
-    "mimo_v2_flash", "step3_text", "step3p5", "longcat_flash", "bailing_hybrid", "iquestloopcoder",
+    "mimo_v2_flash", "step3_text", "step3p5", "longcat_flash", "pangu_ultra_moe", "bailing_hybrid", "iquestloopcoder",
 })  # fmt: skip
 
 #: Keys of layers that are not modelled; a configuration with one of them is not read as a plain decoder.

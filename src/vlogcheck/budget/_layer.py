@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 FULL = "FullAttentionSpec"
 SLIDING = "SlidingWindowSpec"
+TURBOQUANT = "TQFullAttentionSpec"  # 0.20.0 to 0.27.1
 CHUNKED = "ChunkedLocalAttentionSpec"
 MLA = "MLAAttentionSpec"
 SLIDING_MLA = "SlidingWindowMLASpec"
@@ -18,7 +19,7 @@ MAMBA = "MambaSpec"
 UNIFORM = "UniformTypeKVCacheSpecs"
 
 #: Kinds that keep every token of the context.
-FULL_KINDS = frozenset({FULL, MLA})
+FULL_KINDS = frozenset({FULL, MLA, TURBOQUANT})
 
 
 def cdiv(a: int, b: int) -> int:

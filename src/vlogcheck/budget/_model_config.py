@@ -21,9 +21,10 @@ from vlogcheck.budget._values import MAX_LAYERS, MAX_MODULES, ModelConfigError, 
 if TYPE_CHECKING:
     from vlogcheck.budget.releases import Release
 
-__all__ = ["ModelConfig"]
+__all__ = ["FALCON_TYPES", "ModelConfig"]
 
-_FALCON_TYPES = frozenset({"falcon", "RefinedWeb", "RefinedWebModel"})
+#: Model types of Falcon.
+FALCON_TYPES = frozenset({"falcon", "RefinedWeb", "RefinedWebModel"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,7 @@ class ModelConfig:
         """Key/value heads in all, before any tensor-parallel share; not the MLA latent."""
         values = self.values
         heads = self.num_attention_heads
-        if self.text_model_type in _FALCON_TYPES:
+        if self.text_model_type in FALCON_TYPES:
             if values.flag("new_decoder_architecture"):
                 return values.integer("num_kv_heads", "n_head_kv", minimum=1) or heads
             return 1 if values.flag("multi_query", default=True) else heads

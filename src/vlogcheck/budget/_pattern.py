@@ -137,7 +137,10 @@ def _named(model: ModelConfig, listed: tuple[str, ...]) -> Layers:
     if len(listed) < model.num_layers:
         raise ModelConfigError(f"config lists {len(listed)} layer types for {model.num_layers} layers")
     try:
-        return tuple(_TYPE_NAMES[name] for name in listed[: model.num_layers])
+        named = [_TYPE_NAMES[name] for name in listed[: model.num_layers]]
+        if model.text_model_type.startswith("gemma4"):
+            named[-1] = ("full",)  # its class does not let the last layer slide
+        return tuple(named)
     except KeyError as error:
         raise ModelConfigError(f"layer type {str(error.args[0])[:40]!r} is not known") from None
 

@@ -33,7 +33,7 @@ def resolve(
     notes = [note for note in (release.assumption, device.assumption) if note]
     is_v0 = (release.before("0.9.2") and traits.has_state(model)) or _is_v0(release, env, notes)
     dtype = _dtype(model, options, notes)
-    cache_dtype = _cache_dtype(model, options, release, notes)
+    cache_dtype = _cache_dtype(model, options, release, device, notes)
     length = options.max_model_len
     if length is None or length == -1:
         length = model.default_max_model_len(release)
@@ -49,7 +49,9 @@ def resolve(
         batched = _default_batched(model, options, release, device, length, seqs)
         notes.append(f"--max-num-batched-tokens not given: {batched} assumed (server on this class of card)")
     prefix = _prefix_caching(model, options, release)
-    use_mla = traits.is_mla(model, release) and env.get("VLLM_MLA_DISABLE", "0").strip() not in {"1", "true", "True"}
+    sparse = model.values.has("index_topk") and release.since("0.29.0")  # these have no other attention
+    off = env.get("VLLM_MLA_DISABLE", "0").strip() in {"1", "true", "True"}
+    use_mla = traits.is_mla(model, release) and (sparse or not off)
     spec = options.speculative_config or {}
     tokens = spec.get("num_speculative_tokens") or 0
     if spec and not tokens and str(spec.get("method") or "mtp").endswith("mtp"):
@@ -106,7 +108,7 @@ def _dtype(model: ModelConfig, options: ServeOptions, notes: list[str]) -> str:
     return chosen
 
 
-def _cache_dtype(model: ModelConfig, options: ServeOptions, release: Release, notes: list[str]) -> str:
+def _cache_dtype(model: ModelConfig, options: ServeOptions, release: Release, device: Device, notes: list[str]) -> str:
     chosen = options.kv_cache_dtype
     if chosen == "auto" and (found := traits.checkpoint_cache_dtype(model, release)) is not None:
         notes.append(f"--kv-cache-dtype auto: {found} from the checkpoint's quantization_config")
@@ -116,6 +118,8 @@ def _cache_dtype(model: ModelConfig, options: ServeOptions, release: Release, no
             chosen = "fp8_ds_mla"
         elif chosen == "bfloat16":
             chosen = "auto"
+        elif chosen == "auto" and model.text_model_type == "glm_moe_dsa" and release.since("0.32.0"):
+            chosen = "fp8_e4m3" if device.capability // 10 == 10 else chosen
     if chosen != "auto" and chosen not in CACHE_ELEMENT:
         known = ", ".join(sorted({"auto", *CACHE_ELEMENT}))
         raise ModelConfigError(f"--kv-cache-dtype {chosen[:40]!r} is not known: known are {known}")

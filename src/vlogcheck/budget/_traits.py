@@ -37,6 +37,9 @@ _ENCODER_TYPES = frozenset({
     "new", "gte", "jina_bert", "mpnet", "camembert",
 })  # fmt: skip
 
+#: Model types whose classes follow ``is_causal`` in the configuration.
+_ASKED_FOR_CAUSALITY = frozenset({"llama", "qwen2", "qwen3", "gemma3_text", "apertus", "seed_oss"})
+
 #: Connectors that follow several KV-cache groups, with the first release that leaves the hybrid manager on for them.
 _GROUP_CONNECTORS = {
     "NixlConnector": "0.22.1", "MooncakeConnector": "0.22.1", "SimpleCPUOffloadConnector": "0.22.1",
@@ -54,8 +57,9 @@ def _kinds(model: ModelConfig) -> frozenset[str]:
 
 
 def is_mla(model: ModelConfig, release: Release) -> bool:
-    """Whether vLLM keeps one latent per token for this model's attention (V1, and V0 from 0.7.1)."""
-    return model.is_mla and model.text_model_type in _MLA_TYPES and release.since("0.7.1")
+    """Whether vLLM keeps one latent per token for this model's attention (V1, and V0 from 0.7.1; Kimi-K2 from 0.10.0)."""
+    kind = model.text_model_type
+    return model.is_mla and kind in _MLA_TYPES and release.since("0.10.0" if kind == "kimi_k2" else "0.7.1")
 
 
 def is_pooling(model: ModelConfig) -> bool:
@@ -65,7 +69,10 @@ def is_pooling(model: ModelConfig) -> bool:
 
 def is_encoder_only(model: ModelConfig) -> bool:
     """Whether the model keeps no KV cache at all."""
-    return (model.text_model_type or model.model_type) in _ENCODER_TYPES
+    kind = model.text_model_type or model.model_type
+    if model.architecture == "Gemma3TextModel" and model.text.get("use_bidirectional_attention") is True:
+        return True
+    return kind in _ENCODER_TYPES or (kind in _ASKED_FOR_CAUSALITY and model.raw.get("is_causal") is False)
 
 
 def has_state(model: ModelConfig) -> bool:
@@ -85,6 +92,8 @@ def has_attention(model: ModelConfig) -> bool:
 
 def has_chunked(model: ModelConfig, release: Release) -> bool:
     """Whether the model states a chunk for local attention (``attention_chunk_size``)."""
+    if model.text_model_type.startswith("mimo_v2") and release.since("0.21.0"):
+        return False  # it states a chunk and has none
     return release.since("0.10.0") and (model.values.integer("attention_chunk_size") or 0) > 0
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vlogcheck.budget._admission import check_layers, largest_length, layers_need, same_on_all
+from vlogcheck.budget._blocksize import DEFAULT
 from vlogcheck.budget._errors import PlanError, no_memory, too_long, too_long_v0
 from vlogcheck.budget._group import Group
 from vlogcheck.budget._grouping import make_groups
@@ -214,6 +215,8 @@ class Pool:
             return int(concurrency * length), concurrency
         if len(groups) > 1 and release.before("0.9.2"):
             smallest = min(attention or [smallest])
+        if len(groups) == 1 and not attention and release.before("0.11.0"):
+            smallest = settings.options.block_size or DEFAULT  # the flag's size, not the states' own
         tokens = blocks // len(groups) * smallest
         if release.since("0.10.2") and (len(groups) == 1 or release.since("0.11.0")):
             tokens *= settings.options.decode_context_parallel_size

@@ -132,6 +132,7 @@ def _attention_share(context: Context, engine: EngineLedger, tokens: int) -> str
 
 _KINDS = {
     "FullAttentionSpec": "full attention",
+    "TQFullAttentionSpec": "full attention, packed",
     "SlidingWindowSpec": "sliding window",
     "ChunkedLocalAttentionSpec": "chunked attention",
     "MLAAttentionSpec": "latent attention",

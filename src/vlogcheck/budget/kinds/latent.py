@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from vlogcheck.budget._layer import FULL, MLA, LayerSpec
 from vlogcheck.budget._settings import ELEMENT_BYTES
 from vlogcheck.budget.kinds._base import BUILDERS, Context, builds
 
+if TYPE_CHECKING:
+    from vlogcheck.budget._settings import Settings
+    from vlogcheck.budget.model import ModelConfig
+
 _PADDED_HEAD = 256
 
 
-@builds("mla", "sparse", "sparse_shared")
+@builds("mla", "sparse")
 def mla(context: Context, index: int) -> LayerSpec:
     """Build the cache of one latent per token, whole on every rank; ordinary attention where latents are off."""
     model, settings = context.model, context.settings
@@ -20,7 +25,7 @@ def mla(context: Context, index: int) -> LayerSpec:
     width = model.kv_lora_rank + model.qk_rope_head_dim
     kind = MLA if settings.release.since("0.11.0") else FULL
     content, element, variant = width * settings.cache_bytes, settings.cache_element, settings.cache_dtype
-    if model.values.has("index_topk") and settings.cache_dtype.startswith("fp8"):
+    if model.values.has("index_topk") and _packs(model, settings):
         content, element, variant = 656, "uint8", "fp8_ds_mla"  # 512 B latent, 16 B scales, 128 B of rope in 16 bit
     elif settings.cache_dtype == "fp8_ds_mla":
         content = 656
@@ -42,6 +47,22 @@ def mla(context: Context, index: int) -> LayerSpec:
     )
 
 
+def _packs(model: ModelConfig, settings: Settings) -> bool:
+    """Whether a sparse latent is kept in DeepSeek's own fp8 layout rather than as plain fp8 elements.
+
+    On Blackwell (compute capability 10) FlashInfer reads plain ones: for at most 16 query heads a rank from 0.18.1, for all
+    from 0.20.2. Capability 12 has one kernel, which packs whatever is asked for (0.24.0 on).
+    """
+    name, release, family = settings.cache_dtype, settings.release, settings.device.capability // 10
+    if family == 12 and release.since("0.24.0") and name in {"auto", "fp8", "fp8_e4m3"}:
+        return True
+    if not name.startswith("fp8"):
+        return False
+    if family != 10 or name == "fp8_ds_mla" or release.before("0.18.0"):
+        return True
+    return release.before("0.20.0") and model.num_attention_heads // settings.tp > 16
+
+
 def _padded(spec: LayerSpec, context: Context) -> LayerSpec:
     """Return what DeepSeek's heads took from 0.5.1 until 0.6.6: padded to the 256 elements the kernels of then knew."""
     release = context.settings.release
@@ -51,6 +72,13 @@ def _padded(spec: LayerSpec, context: Context) -> LayerSpec:
         return spec
     size = 2 * spec.num_kv_heads * _PADDED_HEAD * context.settings.cache_bytes
     return replace(spec, content_bytes=size, head_size=_PADDED_HEAD, head_size_v=_PADDED_HEAD)
+
+
+@builds("sparse_shared")
+def follower(context: Context, index: int) -> LayerSpec:
+    """Build the latent of a layer that follows an earlier layer's choice: a spec of its own from 0.30.0 on."""
+    spec = mla(context, index)
+    return replace(spec, variant=f"{spec.variant} follower") if context.settings.release.since("0.30.0") else spec
 
 
 @builds("indexer")

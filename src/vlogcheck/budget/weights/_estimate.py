@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vlogcheck.budget._partition import stages
+from vlogcheck.budget._traits import uses_v2_runner
 from vlogcheck.budget._values import ModelConfigError
 from vlogcheck.budget.releases import Release, parse_release
 from vlogcheck.budget.weights._allocator import allocated_bytes
@@ -135,8 +136,14 @@ def _stage(
     item = 4 if options.dtype in {"float", "float32"} else 2
     build = Builder(share, item, scheme, release, absorb=env.get("VLLM_MLA_DISABLE", "0") not in {"1", "true", "True"})
     copied = str(options.unused.get("mm_encoder_tp_mode", "")).lower() == "data"
+    # the second runner encodes images on the first stage only, and builds no tower on the others (0.30.0 on)
+    towerless = not share.first and release.since("0.30.0") and uses_v2_runner(model, options, release, env)
     build_model(
-        build, model, range(start, start + counts[rank]), text_only=is_text_only(options, release), copied_tower=copied
+        build,
+        model,
+        range(start, start + counts[rank]),
+        text_only=towerless or is_text_only(options, release),
+        copied_tower=copied,
     )
     if model.text.get("auto_map") and not model.outer.has("architectures"):
         build.note("the repository brings its own code")

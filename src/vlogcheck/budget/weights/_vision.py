@@ -34,7 +34,10 @@ def _siglip(build: Builder, vision: Values, *, closing: bool = True, positions: 
     patch, channels = vision.need("patch_size", minimum=1), vision.integer("num_channels") or 3
     build.plain(VISION, channels * patch * patch, hidden, bias=True)
     patches = patches_in(vision)
-    build.add(VISION, patches * hidden)
+    if build.release.before("0.14.0"):
+        build.table(VISION, patches, hidden)  # positions were cut over the ranks like a vocabulary
+    else:
+        build.add(VISION, patches * hidden)
     blocks(
         build,
         layers_in(vision, "num_hidden_layers"),
