@@ -319,6 +319,33 @@ def test_a_kv_cache_that_is_refused_fails_while_it_is_sized() -> None:
     assert _found(TOO_FEW).when == "while allocating the KV cache"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(EngineCore pid=9) ERROR 03-01 10:00:13 [core.py:1131] EngineCore encountered a fatal error.",
+        "(APIServer pid=1) ERROR 03-01 10:00:13 [async_llm.py:699] AsyncLLM output_handler failed.",
+        "(EngineCore pid=9) ERROR 03-01 10:00:13 [dump_input.py:72] Dumping input data for V1 LLM engine (v0.20.1) with"
+        " config: model='m', dtype=torch.bfloat16, max_seq_len=4096,",
+    ],
+    ids=["engine", "front end", "dump"],
+)
+def test_what_only_an_engine_that_had_come_up_says_is_of_serving(line: str) -> None:
+    oom = "(EngineCore pid=9) ERROR 03-01 10:00:13 [core.py:1131] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate"
+    found = _found(line, f"{oom} 50.00 MiB. GPU 0 has a total capacity of 23.56 GiB of which 56.88 MiB is free.")
+    assert (found.kind, found.after_ready, found.phase) == ("oom", True, "serving")
+    refused = _found(TOO_FEW, line)  # a start-up that failed is none
+    assert (refused.kind, refused.after_ready) == ("refusal", False)
+
+
+def test_an_engine_that_dumps_its_configuration_names_release_and_model() -> None:
+    lines = log(
+        "ERROR 03-01 10:00:13 [dump_input.py:72] Dumping input data for V1 LLM engine (v0.20.1) with config: model='m',",
+        "ERROR 03-01 10:00:13 [core.py:1131] EngineCore encountered a fatal error.",
+    )
+    (startup,) = read(lines).startups
+    assert (startup.version, startup.model) == ("0.20.1", "m")
+
+
 def test_a_piece_that_begins_while_serving_failed_while_serving() -> None:
     found = _found(SERVING, DIED)
     assert (found.after_ready, found.phase, found.seconds) == (True, "serving", None)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vlogcheck._causes import DEATHS, PROOF, counts, root_of, stop_index
+from vlogcheck._causes import DEATHS, PROOF, REFUSALS, counts, root_of, stop_index
 from vlogcheck._clock import between
 from vlogcheck._phases import PHASES
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     AutoFitImpossible,
     DeviceBlocks,
+    EngineDead,
+    EngineDump,
     EngineFailed,
     EngineInit,
     EngineInitFailed,
@@ -143,6 +145,9 @@ def failure_of(startup: Startup) -> Failure | None:
     if not after:
         serving = [] if startup.phases else [r for r in window if startup.moment(r).sample is not None]
         after = any(isinstance(r, PROOF) for r in serving)  # metrics lines, and none of a start-up before them
+        if not after and any(map(_says_serving, startup.records)) and not any(map(_says_start, window)):
+            after = any(isinstance(r, PROOF) for r in window)
+            serving = window
         window = serving if after else _after_progress(startup, window)
     root = root_of(window) or (None if after else _below_zero(startup))
     if root is None:
@@ -211,8 +216,15 @@ def _ends_script(startup: Startup, record: Record) -> bool:
     return startup.offline and isinstance(record, Raised) and record.level is None
 
 
+def _says_serving(record: Record) -> bool:
+    """Whether a message only comes from an engine that had come up: the log begins later, or lacks what came before."""
+    return isinstance(record, (EngineDump, EngineDead)) or (
+        isinstance(record, EngineFailed) and record.phase == "serve"
+    )
+
+
 def _says_start(record: Record) -> bool:
-    return isinstance(record, EngineInitFailed) or (
+    return isinstance(record, (EngineInitFailed, *REFUSALS)) or (
         isinstance(record, (EngineFailed, WorkerFailed)) and record.phase == "start"
     )
 

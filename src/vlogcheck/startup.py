@@ -11,6 +11,7 @@ from vlogcheck._phases import BEGINS, PHASES, READY, Moment, Phase
 from vlogcheck._telling import LEDGER, SAYS_SO
 from vlogcheck.records import (
     EngineConfig,
+    EngineDump,
     EngineStats,
     KVCacheCapacity,
     LoadStart,
@@ -126,7 +127,7 @@ class Startup(Printed):
         config = self.config
         if config is not None and config.version:
             return config.version
-        server = self.last(ServerVersion)
+        server = self.last(ServerVersion) or self.last(EngineDump)
         return server.version if server is not None else None
 
     @property
@@ -137,6 +138,9 @@ class Startup(Printed):
             return config.model
         model = self.args.get("model") or self.args.get("model_tag")
         if isinstance(model, str):
+            return model
+        dump = self.last(EngineDump)
+        if dump is not None and isinstance(model := dump.config.get("model"), str):
             return model
         told = self.last(ServedModel) or next((r for r in self.all(LoadStart) if r.model), None)
         return told.model if told is not None else None

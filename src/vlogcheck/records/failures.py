@@ -22,7 +22,7 @@ class EngineFailed(Record):
     """The engine process gives up; its traceback follows (v1/engine/core.py)."""
 
     phase: str
-    """start or run."""
+    """start, serve (the engine had come up), or run where the wording is the same for both."""
     error: str | None = None
     """First line of the error, where the line has it."""
 
@@ -37,7 +37,7 @@ class EngineFailed(Record):
             "EngineCore encountered a fatal error.",
             versions=">=0.8.5",
             example="EngineCore encountered a fatal error.",
-            values={"phase": "run"},
+            values={"phase": "serve"},
         ),
         Template(
             "EngineCore hit an exception: {error}",
