@@ -12,6 +12,7 @@ from vlogcheck.records import (
     Crashed,
     EngineDead,
     EngineDied,
+    EngineDump,
     EngineFailed,
     EngineInitFailed,
     EngineTimeout,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
     from vlogcheck.template import Record
 
-__all__ = ["DEATHS", "PROOF", "REFUSALS", "counts", "root_of", "stop_index"]
+__all__ = ["DEATHS", "PROOF", "REFUSALS", "counts", "root_of", "says_serving", "says_start", "stop_index"]
 
 REFUSALS = (
     FreeMemoryTooLow,
@@ -139,3 +140,17 @@ def _named(record: Record, window: list[Record]) -> Record:
     if isinstance(record, Raised) or (isinstance(record, WorkerFailed) and record.error):
         return record
     return next((r for r in window if isinstance(r, Raised) and r.line >= record.line), record)
+
+
+def says_serving(record: Record) -> bool:
+    """Whether a message only comes from an engine that had come up: the log begins later, or lacks what came before."""
+    return isinstance(record, (EngineDump, EngineDead)) or (
+        isinstance(record, EngineFailed) and record.phase == "serve"
+    )
+
+
+def says_start(record: Record) -> bool:
+    """Whether a message only comes from an engine that does not come up."""
+    return isinstance(record, (EngineInitFailed, *REFUSALS)) or (
+        isinstance(record, (EngineFailed, WorkerFailed)) and record.phase == "start"
+    )

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vlogcheck._causes import DEATHS, PROOF, REFUSALS, counts, root_of, stop_index
+from vlogcheck._causes import DEATHS, PROOF, counts, root_of, says_serving, says_start, stop_index
 from vlogcheck._clock import between
 from vlogcheck._phases import PHASES
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     AutoFitImpossible,
     DeviceBlocks,
-    EngineDead,
-    EngineDump,
-    EngineFailed,
     EngineInit,
-    EngineInitFailed,
     FreeMemoryTooLow,
     KVCacheMemory,
     KVCacheTokensTooFew,
@@ -33,7 +29,6 @@ from vlogcheck.records import (
     ProcessKilled,
     Raised,
     TPUMemoryTooSmall,
-    WorkerFailed,
 )
 
 if TYPE_CHECKING:
@@ -145,7 +140,7 @@ def failure_of(startup: Startup) -> Failure | None:
     if not after:
         serving = [] if startup.phases else [r for r in window if startup.moment(r).sample is not None]
         after = any(isinstance(r, PROOF) for r in serving)  # metrics lines, and none of a start-up before them
-        if not after and any(map(_says_serving, startup.records)) and not any(map(_says_start, window)):
+        if not after and any(map(says_serving, startup.records)) and not any(map(says_start, window)):
             after = any(isinstance(r, PROOF) for r in window)
             serving = window
         window = serving if after else _after_progress(startup, window)
@@ -159,7 +154,7 @@ def failure_of(startup: Startup) -> Failure | None:
     named = next((r for r in same if isinstance(r, OutOfMemory) and r.phase is not None), record)
     seconds = between(records[: first or 1], [record, *(r for r in window if r.line >= record.line)])
     phase = "serving" if after else phase_of(startup, named)
-    told = startup.phases or phase != PHASES[0] or kind in ("refusal", "option") or any(map(_says_start, window))
+    told = startup.phases or phase != PHASES[0] or kind in ("refusal", "option") or any(map(says_start, window))
     return Failure(
         kind=kind,
         record=record,
@@ -214,19 +209,6 @@ def _after_progress(startup: Startup, window: list[Record]) -> list[Record]:
 def _ends_script(startup: Startup, record: Record) -> bool:
     """Whether an error outside the logger ended a script that uses `LLM()`; a server logs the errors of its requests."""
     return startup.offline and isinstance(record, Raised) and record.level is None
-
-
-def _says_serving(record: Record) -> bool:
-    """Whether a message only comes from an engine that had come up: the log begins later, or lacks what came before."""
-    return isinstance(record, (EngineDump, EngineDead)) or (
-        isinstance(record, EngineFailed) and record.phase == "serve"
-    )
-
-
-def _says_start(record: Record) -> bool:
-    return isinstance(record, (EngineInitFailed, *REFUSALS)) or (
-        isinstance(record, (EngineFailed, WorkerFailed)) and record.phase == "start"
-    )
 
 
 def _is_worker(record: Record) -> bool:
