@@ -60,6 +60,7 @@ class Messages:
         self._recogniser = Recogniser()
         self._splitter = Splitter()
         self._mender = Mender(self._recogniser.recognise)
+        self._bare: LogLine | None = None  # a prefix alone: its message comes later
         self._reworded = Reworded(self._recogniser.templates, self._recogniser.texts)
 
     @property
@@ -104,8 +105,13 @@ class Messages:
             self._tell(first)
         if record is None and self._recogniser.waits:
             return
+        bare, self._bare = self._bare, None
+        if bare is not None and record is not None and _takes_any_end(record):
+            self._report(bare)
         if self._recogniser.torn:
-            if line.message.strip() and REQUEST_MESSAGE.match(line.message) is None:
+            if not line.message.strip():
+                self._bare = line
+            elif REQUEST_MESSAGE.match(line.message) is None:
                 self._report(line)
             return
         for part in self._mender.take(line, record):
@@ -137,3 +143,9 @@ class Messages:
         if not is_message(message):
             return False
         return is_lone_word(message) or self._reworded.nearest(message) is not None
+
+
+def _takes_any_end(record: Record) -> bool:
+    """Whether the message may go on in any words, and so with what somebody else wrote."""
+    pieces = record.template.parsed() if record.template is not None else ()
+    return next((piece.kind for piece in reversed(pieces) if piece.kind != "close"), None) == "hole"
