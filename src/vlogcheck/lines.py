@@ -159,7 +159,10 @@ class Splitter:
                     following is not None or bool(behind),
                 )
             )  # fmt: skip
-            lines += (LogLine(number, part, None, *origin, None, None, wrapper_time, container) for part in behind)
+            for part in behind:
+                tagged, part_message = self._untagged(part)
+                of = tagged if tagged.process is not None else origin
+                lines.append(LogLine(number, part_message, None, *of, None, None, wrapper_time, container))
             match = following
 
     def _remember(self, tags: str) -> Origin:
