@@ -78,10 +78,23 @@ def test_web_server_in_a_log_put_into_one_line() -> None:
         " INFO: Application startup complete. INFO: Uvicorn running on http://localhost:5000 (Press CTRL+C to quit)"
     )
     assert [type(record) for record in records if isinstance(record, (DeviceBlocks, Ready))] == [DeviceBlocks, Ready]
+    *_, blocks, ready = read(
+        "``` (EngineCore_DP0 pid=7) INFO 03-04 05:06:07 [a.py:9] Hello (EngineCore_DP0 pid=7) INFO 03-04 05:06:07 [a.py:9]"
+        ' # GPU blocks: 512, # CPU blocks: 128 (APIServer pid=3) INFO: 10.0.0.7:58068 - "POST /sleep HTTP/1.1" 200 OK'
+        " (APIServer pid=3) INFO: Application startup complete. ```"
+    )
+    assert (type(blocks), blocks.process) == (DeviceBlocks, "EngineCore_DP0")
+    assert (type(ready), ready.process) == (Ready, "APIServer")
 
 
 @pytest.mark.parametrize(
-    "behind", [" ``` ### What I want", " INFO 03-04 05:06:08 [kv_cache_utils.py:1...", " INFO 03-04 05:0…"]
+    "behind",
+    [
+        " ``` ### What I want",
+        " INFO 03-04 05:06:08 [kv_cache_utils.py:1...",
+        " INFO 03-04 05:0…",
+        " INFO 03-04 05:06:08 [kv_",
+    ],
 )
 def test_end_of_a_log_put_into_one_line(behind: str) -> None:
     head = "``` INFO 03-04 05:06:07 [x.py:1] Hello INFO 03-04 05:06:07 [kv_cache_utils.py:9] "

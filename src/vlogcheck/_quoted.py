@@ -22,15 +22,21 @@ _END = pattern(r"(?<!\\[nr])(?:\\[nr])*[\"'][\s,;+)\]}]*$")
 _NOTE = pattern(r"(?<! )(?: {2,}(?:#|//|--|<-)| +\u2190).*$")
 """A remark behind a message. Runs of blanks are tried from their beginning alone: one pass, however long they are."""
 _NEXT = pattern(
-    r" (?:```| ?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d [\d:]{0,8} ?\[?[\w./]{0,120}(?::\d{0,6})?(?:\.{3}|\u2026)$)"
+    r" (?:```| ?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d [\d:]{0,8} ?\[?[\w./]{0,120}(?::\d{0,6})?(?:\.{3}|\u2026)$"
+    r"| ?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[[\w./]{0,120}(?::\d{0,6})?$)"
 )
 """In a log put into one line: the end of the quotation, or of the next prefix no more than its beginning."""
-_SERVER = pattern(r" (?=INFO: +[A-Z])")
+_SERVER = pattern(
+    r" (?:\([A-Za-z_]\w{0,40} pid=\d{1,15}\) {0,4})?INFO: +(?:[A-Z]|\d{1,3}(?:\.\d{1,3}){3}:\d{1,5} - \")"
+)
 
 
 def server_lines(message: str) -> list[str]:
     """Return a message of a log that was put into one line, and the web server's lines behind it, which have no prefix."""
-    return _SERVER.split(message)
+    starts = [found.start() for found in _SERVER.finditer(message)]
+    return [message[:at] for at in starts[:1]] + [
+        message[at + 1 : end] for at, end in zip(starts, [*starts[1:], None], strict=True)
+    ] or [message]
 
 
 def unquoted(line: LogLine) -> str:
@@ -44,7 +50,7 @@ def unquoted(line: LogLine) -> str:
         message = _NOTE.sub("", message)
     if (
         line.source is not None
-        and ("```" in message or message[-1:] in ".\u2026")
+        and ("```" in message or message[-1:] in ".\u2026" or " [" in message[-140:].rpartition("]")[2])
         and (following := _NEXT.search(message))
     ):
         message = message[: following.start()]
