@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vlogcheck.records import (
+    DeviceBlocks,
     EngineFailed,
     GraphCapture,
+    KVCacheMemory,
     KVCacheTokensTooFew,
     KVCacheTooSmall,
+    MemoryProfile,
     NoKVCacheMemory,
     OutOfMemory,
     Raised,
@@ -22,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FRAME_LINES", "phase_of"]
 
-_OF_THE_CACHE = (KVCacheTokensTooFew, KVCacheTooSmall, NoKVCacheMemory)
-"""Refusals that only come when the KV cache is sized: V0 has printed its blocks then."""
+_OF_THE_CACHE = (DeviceBlocks, KVCacheMemory, KVCacheTokensTooFew, KVCacheTooSmall, MemoryProfile, NoKVCacheMemory)
+"""Refusals that only come when the KV cache is sized, V0 has printed its blocks then, and figures that end a start-up."""
 FRAME_LINES = 400
 """Lines in which a traceback's frames are looked for above the error they belong to."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Card",
     "Remedy",
+    "amount",
     "card_of",
     "cause",
     "exact",
@@ -113,6 +114,11 @@ def oom_finding(failure: Failure, remedy: Remedy, *, expected: str, what: str) -
     )
 
 
+def amount(gib: Decimal) -> str:
+    """Return a size in GiB, or in MiB where two decimals would say nothing."""
+    return f"{gib:.2f} GiB" if gib >= Decimal("0.01") else f"{gib * 1024:.2f} MiB"
+
+
 def missing_gib(record: OutOfMemory) -> Decimal | None:
     """Return what was missing at least: the size asked for less what was free."""
     if record.tried_gib is None or record.free_gib is None:
@@ -123,13 +129,16 @@ def missing_gib(record: OutOfMemory) -> Decimal | None:
 def figures(record: OutOfMemory) -> str:
     """Return what the message says of the allocation."""
     parts = []
-    if record.tried_gib is not None:
-        parts.append(f"{record.tried_gib:.2f} GiB asked for")
-    if record.free_gib is not None:
-        of = f" of {record.total_gib:.2f} GiB" if record.total_gib is not None else ""
-        parts.append(f"{record.free_gib:.2f} GiB{of} free")
-    elif record.tried_gib is not None and record.total_gib is not None:
-        parts.append(f"the device has {record.total_gib:.2f} GiB")
+    tried, free, total = record.tried_gib, record.free_gib, record.total_gib
+    alike = tried is not None and free is not None and tried < 1 and f"{tried:.2f}" == f"{free:.2f}"
+    scale, unit = (1024, "MiB") if alike else (1, "GiB")  # two decimals of GiB would hide what is missing
+    if tried is not None:
+        parts.append(f"{tried * scale:.2f} {unit} asked for")
+    if free is not None:
+        of = f" of {total:.2f} GiB" if total is not None else ""
+        parts.append(f"{free * scale:.2f} {unit}{of} free")
+    elif tried is not None and total is not None:
+        parts.append(f"the device has {total:.2f} GiB")
     if record.process_gib is not None:
         parts.append(f"{record.process_gib:.2f} GiB held by this process")
     device = f" on device {record.device}" if record.device is not None else ""

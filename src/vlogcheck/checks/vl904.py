@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from vlogcheck.checks._failing import Remedy, card_of, lower_utilization, missing_gib, oom_finding
+from vlogcheck.checks._failing import Remedy, amount, card_of, lower_utilization, missing_gib, oom_finding
 from vlogcheck.context import Context
 from vlogcheck.failures import Failure, Outcome
 from vlogcheck.records import OutOfMemory
@@ -26,7 +26,7 @@ def out_of_memory_loading(outcome: Outcome, context: Context) -> Iterator[Findin
     if not failure.shown:
         yield _unknown_phase(failure, context, missing)
         return
-    least = f"at least {missing:.2f} GiB more per card are needed for the weights alone: " if missing else ""
+    least = f"at least {amount(missing)} more per card are needed for the weights alone: " if missing else ""
     remedy = Remedy(
         f"{least}--tensor-parallel-size {2 * tp} halves them, quantised weights take a half or a quarter;"
         " --gpu-memory-utilization changes nothing here, it only sizes the KV cache that comes later",
@@ -38,7 +38,7 @@ def out_of_memory_loading(outcome: Outcome, context: Context) -> Iterator[Findin
 def _unknown_phase(failure: Failure, context: Context, missing: Decimal | None) -> Finding:
     """Say of a message without its start-up what each phase would mean, instead of taking it for the first."""
     assert isinstance(failure.record, OutOfMemory)
-    least = f"at least {missing:.2f} GiB more are needed on the card: " if missing else ""
+    least = f"at least {amount(missing)} more are needed on the card: " if missing else ""
     share = lower_utilization(card_of(context, failure.record), missing or Decimal(0)) if missing is not None else None
     below = f" (to {share} or less)" if share is not None else ""
     remedy = Remedy(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._failing import Remedy, missing_gib, oom_finding
+from vlogcheck.checks._failing import Remedy, amount, missing_gib, oom_finding
 from vlogcheck.context import Context
 from vlogcheck.failures import Outcome
 from vlogcheck.records import ChunkedPrefill, OutOfMemory
@@ -23,7 +23,7 @@ def out_of_memory_profiling(outcome: Outcome, context: Context) -> Iterator[Find
     assert isinstance(record, OutOfMemory)
     batch = _batched_tokens(context)
     missing = missing_gib(record)
-    least = f"{missing:.2f} GiB are missing at least: " if missing else ""
+    least = f"{amount(missing)} are missing at least: " if missing else ""
     fix: dict[str, int | float | str] = {}
     if batch:
         fix["max_num_batched_tokens"] = batch // 2

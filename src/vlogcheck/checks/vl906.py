@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._failing import Remedy, card_of, lower_utilization, missing_gib, oom_finding
+from vlogcheck.checks._failing import Remedy, amount, card_of, lower_utilization, missing_gib, oom_finding
 from vlogcheck.context import Context
 from vlogcheck.failures import Outcome
 from vlogcheck.records import OutOfMemory
@@ -36,10 +36,10 @@ def out_of_memory_allocating(outcome: Outcome, context: Context) -> Iterator[Fin
     fix: dict[str, int | float | str] = {}
     if share is not None and missing is not None:
         fix["gpu_memory_utilization"] = share
-        text = f"--gpu-memory-utilization {share:.2f} gives back the missing {missing:.2f} GiB"
+        text = f"--gpu-memory-utilization {share:.2f} gives back the missing {amount(missing)}"
     else:
         text = "lower --gpu-memory-utilization" + (
-            f" by {missing:.2f} GiB ÷ the card's memory" if missing else " by the size asked for ÷ the card's memory"
+            f" by {amount(missing)} ÷ the card's memory" if missing else " by the size asked for ÷ the card's memory"
         )
     yield oom_finding(
         failure,

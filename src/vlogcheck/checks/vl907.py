@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vlogcheck.budget.releases import parse_release
-from vlogcheck.checks._failing import Remedy, card_of, lower_utilization, missing_gib, oom_finding
+from vlogcheck.checks._failing import Remedy, amount, card_of, lower_utilization, missing_gib, oom_finding
 from vlogcheck.context import Context
 from vlogcheck.failures import Outcome
 from vlogcheck.records import OutOfMemory
@@ -25,7 +25,7 @@ def out_of_memory_capturing(outcome: Outcome, context: Context) -> Iterator[Find
     fix: dict[str, int | float | str] = {}
     if share is not None and missing is not None:
         fix["gpu_memory_utilization"] = share
-        text = f"--gpu-memory-utilization {share:.2f} leaves the {missing:.2f} GiB that were missing at this graph"
+        text = f"--gpu-memory-utilization {share:.2f} leaves the {amount(missing)} that were missing at this graph"
         text += ", 0.80 the usual room for all of them" if share > 0.8 else ""
     else:
         text = "--gpu-memory-utilization 0.80"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vlogcheck.checks._failing import Remedy, card_of, lower_utilization, missing_gib, oom_finding
+from vlogcheck.checks._failing import Remedy, amount, card_of, lower_utilization, missing_gib, oom_finding
 from vlogcheck.context import Context
 from vlogcheck.failures import Outcome
 from vlogcheck.records import OutOfMemory
@@ -34,9 +34,9 @@ def out_of_memory_warming_up(outcome: Outcome, context: Context) -> Iterator[Fin
         )
     if share is not None and missing is not None:
         fix["gpu_memory_utilization"] = share
-        texts.append(f"--gpu-memory-utilization {share:.2f} leaves the {missing:.2f} GiB that were missing")
+        texts.append(f"--gpu-memory-utilization {share:.2f} leaves the {amount(missing)} that were missing")
     elif not texts:
-        by = f" by {missing:.2f} GiB ÷ the card's memory" if missing else ""
+        by = f" by {amount(missing)} ÷ the card's memory" if missing else ""
         texts.append(f"lower --max-num-seqs to half (128 where nothing is stated) or --gpu-memory-utilization{by}")
     yield oom_finding(
         failure,

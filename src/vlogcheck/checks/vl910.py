@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from vlogcheck.checks._failing import Remedy, card_of, lower_utilization, missing_gib, oom_finding, when_text
+from vlogcheck.checks._failing import Remedy, amount, card_of, lower_utilization, missing_gib, oom_finding, when_text
 from vlogcheck.context import Context
 from vlogcheck.failures import Failure, Outcome
 from vlogcheck.records import OutOfMemory
@@ -27,7 +27,7 @@ def out_of_memory_serving(outcome: Outcome, context: Context) -> Iterator[Findin
     texts = ["more cards or quantised weights, so that the same KV cache leaves a thicker margin"]
     if share is not None and missing is not None:
         fix["gpu_memory_utilization"] = share
-        texts.append(f"until then --gpu-memory-utilization {share:.2f} returns the {missing:.2f} GiB that were missing")
+        texts.append(f"until then --gpu-memory-utilization {share:.2f} returns the {amount(missing)} that were missing")
     texts.append("a smaller --max-num-batched-tokens lowers the peak of long inputs and large batches")
     finding = oom_finding(
         failure,
