@@ -29,6 +29,9 @@ class ProcessKilled(Record):
     templates = (
         Template("Killed", versions="", source="shell", example="Killed"),
         Template(
+            "srun: error: {_}: task{_}: Killed", versions="", source="slurm", example="srun: error: gpu-07: tasks 0-3: Killed"
+        ),
+        Template(
             "{_}: line {_}:{_} {killed_pid} Killed {command}",
             versions="",
             source="shell",
@@ -113,6 +116,12 @@ class OOMKilled(Record):
             embedded=True,
             example="oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=VLLM::EngineCor,pid=4242,uid=0",
         ),
+        Template(
+            "srun: error: {_}: task{_}: Out Of Memory",
+            versions="",
+            source="slurm",
+            example="srun: error: gpu-07: task 0: Out Of Memory",
+        ),
         *(
             Template(text, versions="", source=source, embedded=True, example=example)
             for text, source, example in (
@@ -123,6 +132,8 @@ class OOMKilled(Record):
                 ("invoked oom-killer: gfp_mask=", "kernel",
                  "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"),
                 ("Detected {_} oom_kill event", "slurm", "slurmstepd: error: Detected 1 oom_kill event in StepId=77.batch."),
+                ("exceeded memory limit ({_}), being killed", "slurm",
+                 "slurmstepd: error: Job 77 exceeded memory limit (4352240 > 4194304), being killed"),
                 ("Some of the step tasks have been OOM Killed", "slurm",
                  "slurmstepd: error: Some of the step tasks have been OOM Killed."),
                 ("due to the node running low on memory", "ray",
