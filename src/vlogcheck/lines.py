@@ -117,6 +117,12 @@ class Splitter:
             return
         match = PREFIX.search(text)
         if match is None:
+            if "LMCache " in text:
+                from vlogcheck._lmcache import before_format
+
+                if (front := before_format(text)).strip():  # a progress bar, say
+                    self._segment(lines, number, front.rstrip(), unwrapped, False)
+                    text = text[len(front) :]
             origin, message = self._untagged(text)
             if message:
                 line = LogLine(number, message, None, *origin, None, None, wrapper_time, container, cut)
