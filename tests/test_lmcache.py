@@ -53,3 +53,10 @@ def test_what_no_template_knows_is_told_of_without_the_format() -> None:
     parser.feed(b"[2026-02-03 04:05:06,789] LMCache INFO: Kept 12 GiB of blocks (pool.py:8:lmcache.pool)\n")
     parser.close()
     assert told == ["Kept 12 GiB of blocks"]
+
+
+def test_behind_a_progress_bar() -> None:
+    bar = "Processed prompts:   0%|          | 0/2 [00:00<?, ?it/s, est. speed input: 0.00 toks/s]"
+    (record,) = parse_lines([f"{bar}(EngineCore_DP0 pid=31) [2026-02-03 04:05:06,789] LMCache INFO: {STORED}"])
+    assert isinstance(record, LMCacheStep)
+    assert (record.process, record.pid) == ("EngineCore_DP0", 31)

@@ -71,3 +71,12 @@ def test_the_command_lists_it_and_the_report_counts_it() -> None:
     report = check(log.encode())
     assert report.to_dict()["unrecognised"] == 1
     assert [f.line for f in report.findings if f.code == "VL009"] == [2]
+
+
+def test_rates_of_downloads_are_no_memory() -> None:
+    for line in (
+        "config.json: 1.81kB [00:00, 5.73MB/s]",
+        "model-00001-of-00002.safetensors: 100%|##########| 4.97G/4.97G [00:21<00:00, 233MB/s]",
+    ):
+        assert not looks_like_memory(line)
+    assert looks_like_memory("copied 12.5 GiB at 20 GB/s")

@@ -9,13 +9,23 @@ from vlogcheck._lazy import pattern
 if TYPE_CHECKING:
     from vlogcheck.lines import LogLine
 
-__all__ = ["without_format"]
+__all__ = ["before_format", "without_format"]
 
 
 _FORMAT = pattern(
     r"(?:\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] )?LMCache (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL): *"
 )
+_BEGINNING = pattern(
+    r"(?:\([A-Za-z_][\w\-. ]{0,60} pid=\d{1,15}(?:, ip=[0-9a-fA-F.:]{1,45})?\) ?){0,4}"
+    r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] LMCache (?:DEBUG|INFO|WARNING|ERROR|CRITICAL):"
+)
 _WHERE = pattern(r" \((?P<file>[\w\-]{1,80}\.py):(?P<line>\d{1,9}):[\w.]{1,200}\)$")
+
+
+def before_format(text: str) -> str:
+    """Return what stands in front of a line of LMCache's and its process tags; nothing where there is none."""
+    begun = _BEGINNING.search(text)
+    return text[: begun.start()] if begun is not None else ""
 
 
 def without_format(line: LogLine) -> LogLine:

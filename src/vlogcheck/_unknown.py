@@ -15,7 +15,7 @@ HALVES = (
 """What is left of short messages when their other word is changed. In a start-up only: they are no anchors of the scan."""
 
 _MEMORY = pattern(
-    r"\d\s?(?:[KMGT]iB|[MG]B)\b|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b(?!/s)|[Oo]ut of memory|\bOOM\b|\bmemory\b"
+    r"\d\s?(?:[KMGT]iB|[MG]B)\b(?!/s)|\bKV[ -]?cache\b|\b[a-z]*blocks\b|\d tokens\b(?!/s)|[Oo]ut of memory|\bOOM\b|\bmemory\b"
     r"|\b(?:loading|weights) took \d|\bcache layers\b"
     r"|(?-i:# [A-Z]PU\b|'max_model_len'|\bmax_model_len=|\bNamespace\(|\bnon-default\b|^args: |^\[\d+\][+-]  \S"
     r"| Killed  |^\s*what\(\):  |\"terminated\":\{|constraint=CONSTRAINT_)",  # half a known message

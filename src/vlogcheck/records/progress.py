@@ -73,6 +73,13 @@ class Progress(Record):
             source="tqdm",
             values={"stage": "graphs"},
         ),
+        Template(
+            "Capturing CUDA graph{_}: {percent}% {done}/{total} [{elapsed}<{_}",
+            versions="",
+            example="Capturing CUDA graph shapes: 100% 35/35 [00:21<00:00,  1.63it/s]",
+            source="notebook",
+            values={"stage": "graphs"},
+        ),
     )
 
     @classmethod

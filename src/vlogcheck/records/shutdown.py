@@ -181,6 +181,12 @@ class SignalReceived(Record):
             example="WorkerProc handling signal 15, raising SystemExit",
         ),
         Template("Received shutdown signal", versions=">=0.14.0", example="Received shutdown signal"),
+        Template(
+            "slurmstepd: error: *** {_} ON {_} CANCELLED AT {_} ***",
+            versions="",
+            source="slurm",
+            example="slurmstepd: error: *** JOB 77 ON gpu-07 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***",
+        ),
     )
 
 
