@@ -339,6 +339,7 @@ def test_gaudi_prints_its_kv_cache_in_its_own_words() -> None:
         ("model_runner_v1.py:2661", "npu", 128),
         ("v1/worker/cpu_model_runner.py:104", "cpu", 128),
         ("gpu_model_runner.py:104", None, 16),
+        ("cpu_npu.py:277", "npu", 128),
     ],
 )
 def test_a_source_file_of_one_platform_alone_tells_the_platform(

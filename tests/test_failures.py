@@ -443,3 +443,36 @@ def test_less_than_nothing_in_the_v0_engine_s_words_ends_the_start(
 ) -> None:
     found = [f for f in check(log(*lines)).failing if f.code == "VL902"]
     assert [str(f.observed) for f in found] == ([] if observed is None else [observed])
+
+
+def test_page_locked_memory_is_the_host_s_though_torch_calls_it_out_of_memory() -> None:
+    text = log(
+        BANNER,
+        "(Worker_TP4 pid=14) INFO 03-01 10:00:10 [cpu_npu.py:277] Allocating 16 CPU tensors...",
+        "(Worker_TP4 pid=14) ERROR 03-01 10:00:13 [multiproc_executor.py:822] WorkerProc hit an exception.",
+        "(Worker_TP4 pid=14) ERROR 03-01 10:00:13 [multiproc_executor.py:822] torch.OutOfMemoryError:"
+        " allocate_host_memory_slowpath:../torch_npu/csrc/core/npu/CachingHostAllocator.cpp:252 NPU function error:"
+        " aclrtMallocHostWithCfg, error code is 207001",
+        "(Worker_TP4 pid=14) ERROR 03-01 10:00:13 [multiproc_executor.py:822] [PID: 14] 2026-03-01-10:00:13.813.031"
+        " Resource_Error_Insufficient_Host_Memory(EL0018): Failed to allocate 17179869184 bytes host memory requested by",
+    )
+    (finding,) = check(text).failing
+    assert finding.code == "VL911"
+    assert "16.00 GiB in page-locked host memory" in str(finding.observed)
+    assert "memlock" in str(finding.remedy)
+    assert "pool of KV offloading" in str(finding.explanation)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "call aclnnBatchMatMul failed, error code is 207001",
+        "LocalScalarDenseNpu.cpp:23 NPU function error: c10_npu::acl::AclrtSynchronizeStreamWithTimeout(copy_stream), error"
+        " code is 207001",
+    ],
+)
+def test_ascend_s_code_of_an_allocation_is_out_of_device_memory(error: str) -> None:
+    (finding,) = check(
+        log(BANNER, FAILED, f"ERROR 03-01 10:00:13 [core.py:718] torch.OutOfMemoryError: {error}")
+    ).failing
+    assert finding.code == "VL904"

@@ -19,6 +19,7 @@ from vlogcheck.records import (
     DeviceBlocks,
     HybridBlockSize,
     KVCacheCapacity,
+    OutOfMemory,
     Platform,
     StartupPlanApplied,
 )
@@ -42,6 +43,7 @@ __all__ = [
 
 _MODELLED = frozenset({"cuda", "rocm", "cpu"})
 _NAMES = {"ascend": "npu", "gpu": "cuda", "neuron": "neuron"}
+_BACKENDS = {"HIP": "rocm", "XPU": "xpu", "NPU": "npu", "HPU": "hpu", "TPU": "tpu"}
 _FILES = {name: name for name in ("cpu", "xpu", "hpu", "tpu")} | {"worker_v1.py": "npu", "model_runner_v1.py": "npu"}
 _FILES_OF = tuple(
     f"{name}_{part}" for name in ("cpu", "xpu", "hpu", "tpu") for part in ("worker.", "model_runner.", "runner.")
@@ -96,7 +98,7 @@ def platform_of(startup: Startup) -> str | None:
 
 
 def _told_by_files(startup: Startup) -> str | None:
-    """Return the platform whose own source file or own message a line is of."""
+    """Return the platform whose own source file or own message a line is of, or whose allocator failed."""
     for record in startup.records:
         file = (record.source or "").partition(":")[0].rpartition("/")[2]
         name = _FILES.get(file) or (_FILES.get(file.partition("_")[0]) if file.startswith(_FILES_OF) else None)
@@ -104,6 +106,12 @@ def _told_by_files(startup: Startup) -> str | None:
             return name
         if isinstance(record, CPUKVCache):
             return "cpu"
+        if file.endswith("_npu.py") or (
+            record.template is not None and record.template.source in ("cann", "torch_npu")
+        ):
+            return "npu"
+        if isinstance(record, OutOfMemory) and record.backend in _BACKENDS:
+            return _BACKENDS[record.backend]
     return None
 
 

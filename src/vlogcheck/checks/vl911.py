@@ -15,6 +15,7 @@ from vlogcheck.records import (
     Crashed,
     HostAllocationFailed,
     NoSpaceLeft,
+    OffloadTensors,
     OOMKilled,
     ProcessKilled,
     WeightsLoaded,
@@ -86,10 +87,19 @@ def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Findin
         message = f"the host's memory ran out {when}"
     else:
         assert isinstance(record, HostAllocationFailed)
-        tried = f" of {record.tried_gib:.2f} GiB" if record.tried_gib is not None else ""
-        observed = f"an allocation{tried} in host memory failed"
-        remedy = host
+        sizes = [
+            r.tried_gib for r in context.startup.all(HostAllocationFailed) if r.line >= record.line and r.tried_gib
+        ]
+        tried = f" of {sizes[0]:.2f} GiB" if sizes else ""
+        observed = f"an allocation{tried} in {'page-locked ' if record.pinned else ''}host memory failed"
+        remedy = (
+            f"docker run --ulimit memlock=-1 (ulimit -l says what may be locked); then {host}"
+            if record.pinned
+            else host
+        )
         message = f"the host's memory ran out {when}"
+        if record.pinned and (pool := context.startup.last(OffloadTensors)) is not None and pool.line < record.line:
+            need = f"line {pool.line} begins the pool of KV offloading, which is page-locked: a smaller pool needs less"
     yield Finding(
         message, line=record.line, expected="host memory for the server's processes", observed=observed, remedy=remedy,
         explanation=need,

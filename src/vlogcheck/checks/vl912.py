@@ -27,7 +27,8 @@ def process_died(outcome: Outcome) -> Iterator[Finding]:
             expected="kernels that keep to their memory",
             observed="the driver ended the process of a kernel that faulted",
             remedy="no term of the memory ledger is at fault: another attention back end (VLLM_ATTENTION_BACKEND or"
-            " --attention-backend), --enforce-eager, or another build of vLLM, its kernels or the driver for this card",
+            " --attention-backend), --enforce-eager, or another build of vLLM, its kernels or the driver for this card; the"
+            f" driver's own words are in dmesg -T {_when(record)}",
         )
         return
     if isinstance(record, Crashed):

@@ -54,6 +54,8 @@ _WORDS = {
         "ACL_ERROR_RT_MEMORY_ALLOCATION",
         "EL0004: Failed to allocate memory",
         "(EL0004): Failed to allocate memory",
+        "failed, error code is 207001",
+        "(copy_stream), error code is 207001",
     ),
     "RBLN": ("SYS_EBUSY: Lack of device memory",),
     "MPS": ("MPS backend out of memory", "kIOGPUCommandBufferCallbackErrorOutOfMemory"),

@@ -150,8 +150,34 @@ class HostAllocationFailed(Record):
 
     tried_gib: Size | None = None
     """Size asked for, where the line has it."""
+    pinned: bool = False
+    """Whether the memory was to be locked in place: the limit on locked memory bounds it too."""
 
     templates = (
+        Template(
+            "Resource_Error_Insufficient_Host_Memory(EL0018): Failed to allocate {tried_gib:bytes} bytes host memory",
+            versions="",
+            source="cann",
+            embedded=True,
+            example="[PID: 1119] 2026-10-10-01:49:39.813.031 Resource_Error_Insufficient_Host_Memory(EL0018): Failed to"
+            " allocate 134217728 bytes host memory requested by the RUNTIME module.",
+            values={"pinned": True},
+        ),
+        *(
+            Template(text, versions="", source="cann", embedded=True, example=example, values={"pinned": True})
+            for text, example in (
+                (
+                    "NPU function error: aclrtMallocHost[[WithCfg]], error code is 207001",
+                    "allocate_host_memory_slowpath:../torch_npu/csrc/core/npu/CachingHostAllocator.cpp:252 NPU function error:"
+                    " aclrtMallocHostWithCfg, error code is 207001",
+                ),
+                (
+                    "rtsMallocHost execution failed, reason=driver error:out of memory",
+                    "rtsMallocHost execution failed, reason=driver error:out of memory[FUNC:FuncErrorReason]"
+                    "[FILE:error_message_manage.cc][LINE:69]",
+                ),
+            )
+        ),
         Template(
             "not enough memory: you tried to allocate {tried_gib:bytes} bytes",
             versions="",
@@ -193,9 +219,10 @@ class HostAllocationFailed(Record):
                 ("Cannot allocate memory", "shell", "[Errno 12] Cannot allocate memory"),
                 ("CUDA error: OS call failed or operation not supported on this OS", "torch",
                  "CUDA error: OS call failed or operation not supported on this OS"),
-                ("failed to allocate pinned memory", "torch", "failed to allocate pinned memory"),
             )
         ),
+        Template("failed to allocate pinned memory", versions="", source="torch", embedded=True,
+                 example="failed to allocate pinned memory", values={"pinned": True}),
         Template("MemoryError", versions="", source="python", example="MemoryError"),
     )  # fmt: skip
 

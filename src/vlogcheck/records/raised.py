@@ -34,12 +34,26 @@ class Raised(Record):
             wraps="text",
             values={"ending": "Exception"},
         ),
-        Template(
-            "{error}Error",
-            versions="",
-            source="python",
-            example="AssertionError",
-            values={"ending": "Error", "text": ""},
+        *(
+            Template(
+                f"{name}Error",
+                versions="",
+                source="python",
+                example=f"{name}Error",
+                values={"error": name, "ending": "Error", "text": ""},
+            )
+            for name in (
+                "Assertion",
+                "NotImplemented",
+                "Attribute",
+                "Runtime",
+                "Value",
+                "Type",
+                "Key",
+                "Index",
+                "EOF",
+                "Timeout",
+            )
         ),
         Template(
             "Exception: {text}",
