@@ -337,6 +337,18 @@ def test_what_only_an_engine_that_had_come_up_says_is_of_serving(line: str) -> N
     assert (refused.kind, refused.after_ready) == ("refusal", False)
 
 
+def test_a_traceback_that_the_log_does_not_hold_to_its_end_tells_the_phase() -> None:
+    head = "(VllmWorker rank=1 pid=12) ERROR 03-01 10:00:13 [multiproc_executor.py:374] "
+    found = _found(
+        f"{head}WorkerProc hit an exception.",
+        f"{head}Traceback (most recent call last):",
+        f'{head}  File "/opt/vllm/v1/worker/gpu_worker.py", line 223, in compile_or_warm_up_model',
+        f"{head}    self.model_runner.capture_model()",
+        f'{head}  File "/opt/vllm/v1/worker/gpu_model_runner.py", line 1600, in capture_model',
+    )
+    assert found.when == "while capturing graphs"
+
+
 def test_an_engine_that_dumps_its_configuration_names_release_and_model() -> None:
     lines = log(
         "ERROR 03-01 10:00:13 [dump_input.py:72] Dumping input data for V1 LLM engine (v0.20.1) with config: model='m',",

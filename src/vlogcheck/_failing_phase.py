@@ -73,4 +73,12 @@ def _frames(startup: Startup, record: Record) -> set[str]:
             found.add(other.function)
         elif not isinstance(other, (Raised, EngineFailed, WorkerFailed)):
             break
+    if isinstance(record, (EngineFailed, WorkerFailed)):  # announces the traceback that follows
+        for other in startup.records[at + 1 :]:
+            if other.line - record.line > FRAME_LINES:
+                break
+            if (other.process, other.pid) == (record.process, record.pid):
+                if not isinstance(other, TracebackFrame):
+                    break
+                found.add(other.function)
     return found
