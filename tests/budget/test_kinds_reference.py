@@ -422,3 +422,15 @@ def test_embedding_models_that_look_both_ways_keep_nothing(architecture: str, ki
     nothing = key != "is_causal"
     assert kept[nothing] == 1
     assert kept[not nothing] != 1
+
+
+def test_what_is_not_modelled_is_said() -> None:
+    llama = {**_DECODER, "architectures": ["LlamaForCausalLM"], "model_type": "llama"}
+    packed = _planned(llama, "--max-model-len 4096 --kv-cache-dtype turboquant_4bit_nc -pp 2", GIB)
+    assert packed.unknown is not None
+    kimi = {
+        **_DECODER, **_LATENT, "architectures": ["KimiLinearForCausalLM"], "model_type": "kimi_linear",
+        "linear_attn_config": {"kda_layers": [1, 2, 3], "num_heads": 16, "head_dim": 128},
+    }  # fmt: skip
+    assert _planned(kimi, "--max-model-len 4096", GIB).unknown is None
+    assert _planned(kimi, "--max-model-len 4096", GIB, env={"VLLM_MLA_DISABLE": "1"}).unknown is not None

@@ -375,10 +375,10 @@ def test_the_second_runner_builds_no_tower_behind_the_first_stage() -> None:
     model, options = load_model_config(config), ServeOptions(pipeline_parallel_size=2)
     held = {
         release: ["vision" in stage.by_part for stage in estimate_weights(model, options, release)]
-        for release in ("0.28.0", "0.32.0")
+        for release in ("0.32.0", "0.33.0")
     }
-    assert held == {"0.28.0": [True, True], "0.32.0": [True, False]}
-    first = estimate_weights(model, options, "0.32.0", env={"VLLM_USE_V2_MODEL_RUNNER": "0"})
+    assert held == {"0.32.0": [True, True], "0.33.0": [True, False]}
+    first = estimate_weights(model, options, "0.33.0", env={"VLLM_USE_V2_MODEL_RUNNER": "0"})
     assert all("vision" in stage.by_part for stage in first)
 
 

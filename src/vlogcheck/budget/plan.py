@@ -60,6 +60,9 @@ def plan(
     if reason is not None:
         return KVPlan(unknown=UnknownArchitecture(model.architecture, reason))
     settings = resolve(model, options, found, env, parse_device(device, total_memory))
+    if model.text_model_type == "kimi_linear" and not settings.use_mla:
+        reason = "Kimi-Linear keeps latents whatever VLLM_MLA_DISABLE says, in blocks that are not modelled"
+        return KVPlan(unknown=UnknownArchitecture(model.architecture, reason))
     notes = list(settings.assumptions)
     if _traits.is_encoder_only(model):
         return KVPlan(1, max_model_len=settings.max_model_len, assumptions=tuple(notes), settings=settings)

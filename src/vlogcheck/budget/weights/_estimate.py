@@ -136,8 +136,8 @@ def _stage(
     item = 4 if options.dtype in {"float", "float32"} else 2
     build = Builder(share, item, scheme, release, absorb=env.get("VLLM_MLA_DISABLE", "0") not in {"1", "true", "True"})
     copied = str(options.unused.get("mm_encoder_tp_mode", "")).lower() == "data"
-    # the second runner encodes images on the first stage only, and builds no tower on the others (0.30.0 on)
-    towerless = not share.first and release.since("0.30.0") and uses_v2_runner(model, options, release, env)
+    # the second runner encodes images on the first stage only, and builds no tower on the others (0.33.0 on)
+    towerless = not share.first and release.since("0.33.0") and uses_v2_runner(model, options, release, env)
     build_model(
         build,
         model,
