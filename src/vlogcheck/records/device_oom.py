@@ -202,6 +202,22 @@ class OutOfMemory(Record):
             values={"backend": "NPU"},
         ),
         Template(
+            "Allocation on device {device} would exceed allowed memory. (out of memory)",  # backend:cudaMallocAsync
+            versions="",
+            source="torch",
+            embedded=True,
+            example="Allocation on device 0 would exceed allowed memory. (out of memory)",
+            values={"backend": "CUDA"},
+        ),
+        Template(
+            "Out of memory allocating {_} bytes (allocated so far: {_} bytes)",
+            versions="",
+            source="cupy",
+            embedded=True,
+            example="Out of memory allocating 2,147,483,648 bytes (allocated so far: 0 bytes).",
+            values={"backend": "CUDA"},
+        ),
+        Template(
             "EL0004: [PID: {_}] {_} Failed to allocate memory.",
             versions="",
             source="cann",
