@@ -434,3 +434,16 @@ def test_what_is_not_modelled_is_said() -> None:
     }  # fmt: skip
     assert _planned(kimi, "--max-model-len 4096", GIB).unknown is None
     assert _planned(kimi, "--max-model-len 4096", GIB, env={"VLLM_MLA_DISABLE": "1"}).unknown is not None
+
+
+@pytest.mark.parametrize(("release", "sliding"), [("0.26.0", 33792), ("0.28.0", 17408)])  # 0.26.0 asked, 0.28.0 read
+def test_windows_took_the_bytes_of_8_bit_for_int4_until_0_27(release: str, sliding: int) -> None:
+    config = {
+        **_DECODER, "architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2", "head_dim": 128,
+        "num_key_value_heads": 8, "sliding_window": 4096, "sliding_window_pattern": 4, "num_hidden_layers": 12,
+    }  # fmt: skip
+    options = parse_serve_flags(["--max-model-len", "2048", "--kv-cache-dtype", "int4_per_token_head"])
+    found = plan(load_model_config(config), options, release=release, available=GIB)
+    assert {(spec.spec.kind, spec.spec.page_size_bytes, spec.count) for spec in found.specs} == {
+        ("FullAttentionSpec", 17408, 3), ("SlidingWindowSpec", sliding, 9),
+    }  # fmt: skip

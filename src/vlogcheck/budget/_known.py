@@ -69,7 +69,7 @@ def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) 
     if options.kv_cache_dtype_skip_layers and not _skips_plainly(model, options, release):
         return "layers excluded from KV-cache quantisation are modelled for full attention only, from 0.20.2 on"
     turboquant = options.kv_cache_dtype.startswith("turboquant")
-    if turboquant and options.pipeline_parallel_size > 1 and release.since("0.25.1"):
+    if turboquant and options.pipeline_parallel_size > 1 and release.since("0.30.0"):
         return "turboquant on pipeline stages, which may each choose a block size of their own, is not modelled"
     if values.has("dual_chunk_attention_config"):
         return "dual-chunk attention is not modelled"

@@ -111,6 +111,10 @@ def sliding(context: Context, index: int) -> LayerSpec:
         window += 1  # the layer sees itself besides the window
     spec = attention_spec(context, "sliding", index)
     size = spec.block_size
+    if settings.cache_dtype == "int4_per_token_head" and settings.release.before("0.28.0"):
+        # the class did not halve its elements yet
+        width = spec.head_size + spec.head_size_v + 8
+        spec = replace(spec, content_bytes=spec.num_kv_heads * width)
     if settings.release.since("0.25.1") and settings.release.before("0.30.0") and not fixed_block(model, settings):
         size = min(size, 16)  # these releases gave sliding layers the backend's smallest block
     elif settings.release.since("0.31.0"):
