@@ -317,6 +317,31 @@ def test_intel_gpus_print_the_card_before_the_profile_run_and_its_peak_after_it(
         assert abs(size.mid - mib * MIB) < MIB, key
 
 
+@pytest.mark.parametrize(
+    ("reserve", "kept", "available"), [("", 0, "12.63"), (" kv_connector_hbm_reserve_gb=2.00GiB |", 2, "10.63")]
+)
+def test_tpus_print_all_their_terms_in_one_line(reserve: str, kept: int, available: str) -> None:
+    text = (
+        "INFO 08-16 20:23:52 [tpu_worker.py:557] Memory statistics | total_hbm_limit_gb=15.75GiB |"
+        f" total_hbm_limit_cap_gb=14.49GiB | total_hbm_used_gb=1.86GiB |{reserve} total_hbm_avail_gb={available}GiB\n"
+        "INFO 08-16 20:23:52 [kv_cache_utils.py:2214] GPU KV cache size: 509,184 tokens\n"
+    )
+    ledger = rank(text)
+    for key, gib in (
+        ("total", "15.75"),
+        ("requested", "14.49"),
+        ("consumed", str(1.86 + kept)),
+        ("kv_cache", available),
+    ):
+        size = ledger[key].interval
+        assert size is not None, key
+        assert abs(size.mid / GIB - Fraction(gib)) < Fraction(1, 100), key
+    left = ledger["unexplained"].interval
+    assert left is not None
+    assert 0 in left
+    assert not [f for f in check(text.encode()).findings if f.code.startswith("VL1")]
+
+
 def test_gaudi_prints_its_kv_cache_in_its_own_words() -> None:
     text = (
         "INFO 05-01 10:00:00 [hpu_worker.py:520] Free device memory: 79.16 GiB, 71.24 GiB usable"

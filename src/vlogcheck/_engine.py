@@ -12,6 +12,7 @@ from vlogcheck.records import (
     KVCacheMemory,
     MemoryProfile,
     MemoryUse,
+    TPUMemory,
     WeightsLoaded,
     WeightsRead,
 )
@@ -20,7 +21,16 @@ from vlogcheck.template import Record
 __all__ = ["RANK_RECORDS", "Engine", "Printed", "Rank"]
 
 R = TypeVar("R", bound=Record)
-RANK_RECORDS = (WeightsLoaded, WeightsRead, KVCacheMemory, MemoryProfile, MemoryUse, HPUMemorySplit, GraphCapture)
+RANK_RECORDS = (
+    WeightsLoaded,
+    WeightsRead,
+    KVCacheMemory,
+    MemoryProfile,
+    MemoryUse,
+    HPUMemorySplit,
+    TPUMemory,
+    GraphCapture,
+)
 
 
 class Printed:

@@ -34,6 +34,7 @@ from vlogcheck.records import (
     ProfilingResult,
     RequestedMemory,
     StartupPlanApplied,
+    TPUMemory,
     WeightsLoaded,
     XPUMemory,
 )
@@ -86,7 +87,10 @@ def _rule(
     )
     pinned = lines.last(KVCachePinned) is not None or startup.last(StartupPlanApplied) is not None
     counted = said.enabled if said is not None else None
-    return device_rule(release, v0=v0, eager=eager, counted=counted, consumed=consumed, pinned=pinned)
+    rule = device_rule(release, v0=v0, eager=eager, counted=counted, consumed=consumed, pinned=pinned)
+    if lines.last(TPUMemory) is not None:  # nothing is run before the KV cache is sized, and no graphs are captured
+        return rule._replace(subtracted=("consumed",), graphs="none")
+    return rule
 
 
 def _add_card(
@@ -98,6 +102,7 @@ def _add_card(
     xpu = lines.last(XPUMemory, having="total_gib")
     told = [r for r in (summary, snapshot, pool, xpu) if r is not None]
     totals = [(r.total_gib, r.line) for r in told if r.total_gib is not None and r.total_gib > 0]
+    totals += [(tpu.limit_gib, tpu.line)] if (tpu := lines.last(TPUMemory)) is not None else []
     failed = lines.last(OutOfMemory)
     if not totals and failed is not None and failed.total_gib is not None and failed.total_gib > 0:
         totals = [(failed.total_gib, failed.line)]
@@ -152,6 +157,9 @@ def _add_requested(
         if record is not None and record.requested_gib is not None:
             ledger.printed("requested", "requested", record.requested_gib, record.line, formula=formula)
             return
+    if (tpu := lines.last(TPUMemory)) is not None:
+        ledger.printed("requested", "requested", tpu.cap_gib, tpu.line, formula=formula)
+        return
     total, share = ledger["total"], ledger["utilization"]
     if total.lo is None or total.hi is None or share.lo is None or share.hi is None:
         return
@@ -179,6 +187,13 @@ def _add_weights(
         if said is not None and said.consumed_gib is not None:
             ledger.printed("consumed", "weights and non-torch", said.consumed_gib, said.line)
             break
+    if (tpu := lines.last(TPUMemory)) is not None:
+        if tpu.connector_reserve_gib is None:
+            ledger.printed("consumed", "in use after loading", tpu.used_gib, tpu.line)
+        else:
+            both = tpu.used_gib.bytes.plus(tpu.connector_reserve_gib.bytes)
+            label = "in use after loading, and kept for the KV connector"
+            ledger.between("consumed", label, "bytes", both, "derived", formula="in use + reserve", line=tpu.line)
 
 
 def _add_peak(
@@ -231,6 +246,8 @@ def _add_pool(ledger: Ledger, lines: RankLines, use: MemoryUse | None, profile: 
     elif (split := lines.last(HPUMemorySplit)) is not None:
         formula = "free after the profile run × utilization − graphs"
         ledger.printed("kv_cache", "KV cache", split.kv_cache_gib, split.line, formula=formula)
+    elif (tpu := lines.last(TPUMemory)) is not None:
+        ledger.printed("kv_cache", "KV cache", tpu.available_gib, tpu.line, formula="requested − in use")
     if use is not None and use.kv_cache_bytes is not None:
         ledger.exact("kv_cache", "KV cache", "bytes", use.kv_cache_bytes, "printed", line=use.line, formula=formula)
     elif plan is not None:

@@ -66,6 +66,8 @@ def _workers(context: Context) -> Workers:
 def _device_workers(context: Context) -> DeviceWorkers:
     if backend(context.startup) == "cpu":
         raise Missing("the CPU back end uses host memory, not a card")
+    if backend(context.startup) == "tpu":
+        raise Missing("a TPU's memory is that of all its chips in sum: the rules of cards do not apply")
     return DeviceWorkers(_workers(context))
 
 
