@@ -224,6 +224,13 @@ ROTATED = [
     ["serve.2025-01-01_12-00-00_123456.log", "serve.2025-01-02_12-00-00_000001.log", "serve.log"],
     ["abc123-json.log.2", "abc123-json.log.1", "abc123-json.log"],
 ]
+PIECES = {
+    "serve.log": ["serve.log.aa", "serve.log.ab", "serve.log.ac"],
+    "plain.log": ["plain.logaa.gz", "plain.logab.gz"],
+    "long.log": ["long.log.aaa", "long.log.aab"],
+    "numbered.log": ["numbered.log.00", "numbered.log.01", "numbered.log.10"],
+    "x": ["xaa", "xab"],
+}
 
 
 @pytest.mark.parametrize("names", ROTATED, ids=lambda names: names[0])
@@ -233,6 +240,31 @@ def test_rotated_files_are_one_log_oldest_first(names: list[str], tmp_path: Path
     assert expand_paths(paths) == expected
     assert expand_paths(reversed(paths)) == expected
     assert expand_paths([tmp_path]) == expected
+
+
+@pytest.mark.parametrize("base", PIECES)
+def test_pieces_that_split_made_are_one_log(base: str, tmp_path: Path) -> None:
+    paths = touch(tmp_path, *PIECES[base])
+    assert expand_paths(reversed(paths)) == [LogSet(str(tmp_path / base), tuple(paths))]
+    assert expand_paths([tmp_path]) == expand_paths(paths)
+    assert [log.paths for log in expand_paths(paths[1:2])] == [(paths[1],)]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["serve.log.ab", "serve.log.ac"],  # the first is missing
+        ["serve.log.aa", "serve.log.ac"],
+        ["serve.log", "serve.log.aa", "serve.log.ab"],  # the whole log is there too
+        ["rank-00", "rank-01"],
+        ["worker.00.log", "worker.01.log"],
+        ["serve.log.aa", "serve.log.aab"],
+    ],
+    ids=" ".join,
+)
+def test_what_only_looks_like_pieces_stays_apart(names: list[str], tmp_path: Path) -> None:
+    paths = touch(tmp_path, *names)
+    assert [log.paths for log in expand_paths(paths)] == [(path,) for path in paths]
 
 
 def test_a_single_file_stands_for_itself(tmp_path: Path) -> None:

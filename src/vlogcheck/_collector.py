@@ -38,6 +38,12 @@ _FROM_OUTSIDE = (ProcessKilled, OOMKilled, ContainerMemory)
 _NEVER_STARTED = (EngineInitFailed, *REFUSALS)
 
 
+class PartLine(int):
+    """A line's number in one of several files that are one log, with the file."""
+
+    path: str
+
+
 class Collector:
     """Assigns records to start-ups as they come. `startups` is the result at any time."""
 
@@ -56,7 +62,7 @@ class Collector:
     def add(self, record: Record) -> Startup:
         """Take the next record; return the start-up it belongs to."""
         if self.path is not None:
-            record.__dict__["path"] = self.path
+            record.__dict__.update(path=self.path, line=self.place(record.line))
         startup = self._place(record)
         startup.add(record)
         if not isinstance(record, EngineStats):
@@ -65,12 +71,20 @@ class Collector:
             self._serving[record.pid] = startup
         return startup
 
+    def place(self, line: int) -> int:
+        """Return a line's number so that it knows the file, where several are one log."""
+        if self.path is None:
+            return line
+        place = PartLine(line)
+        place.path = self.path
+        return place
+
     def add_figures(self, line: int, figures: Figures) -> bool:
         """Take a metrics line without wrapper as mere figures; False when only its record tells where it belongs."""
         startup = self._serving.get(figures.pid)
         if startup is None:
             return False
-        startup.add_figures(line, figures)
+        startup.add_figures(line if self.path is None else self.place(line), figures)
         return True
 
     def _place(self, record: Record) -> Startup:

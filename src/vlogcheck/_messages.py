@@ -58,7 +58,7 @@ class Messages:
         self._give = tell
         self._on_unrecognised = on_unrecognised
         self._recogniser = Recogniser()
-        self._splitter = Splitter()
+        self.splitter = Splitter()
         self._mender = Mender(self._recogniser.recognise)
         self._bare: LogLine | None = None  # a prefix alone: its message comes later
         self._reworded = Reworded(self._recogniser.templates, self._recogniser.texts)
@@ -68,10 +68,15 @@ class Messages:
         """What is always there of each template."""
         return self._recogniser.texts
 
+    def follow(self, left: Splitter) -> None:
+        """Go on with what was split before of this log."""
+        self.splitter = left
+        self.after = _AFTER if self.unfinished else 0
+
     def take(self, number: int, text: str, cut: bool) -> None:
         """Take a physical line; `cut` says that the log ends in the middle of it."""
         waiting = self.unfinished
-        for line in self._splitter.split(number, text, cut):
+        for line in self.splitter.split(number, text, cut):
             self._message(line)
         still = self.unfinished
         if not still:
@@ -86,12 +91,12 @@ class Messages:
     @property
     def unfinished(self) -> int:
         """How many messages wait for a line they may go on in."""
-        return self._recogniser.unfinished + self._splitter.unfinished + self._mender.unfinished
+        return self._recogniser.unfinished + self.splitter.unfinished + self._mender.unfinished
 
     def give_up(self, number: int) -> None:
         """Handle what waits for a continuation that does not come; `number` is that of the last line."""
         self.after = 0
-        for line in self._splitter.flush(number):
+        for line in self.splitter.flush(number):
             self._message(line)
         self._recogniser.forget()
         for first in self._recogniser.dropped():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import IO, TYPE_CHECKING, Union
 
 from vlogcheck.files import LogFile, open_log
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from vlogcheck.startup import Startup
     from vlogcheck.template import Record
 
-__all__ = ["LogSource", "facts_of", "judged", "parse", "read", "source_name"]
+    Begin = Callable[[int, bytes], Parser]
+    Done = Callable[[int, Parser, LogFile], None]
+    Torn = Callable[[int, LogLine], None]
+
+__all__ = ["CHUNK", "SNIFF", "LogSource", "begun", "facts_of", "judged", "parse", "parse_parts", "read", "source_name"]
 
 CHUNK = 1 << 18
 SNIFF = 1 << 16
@@ -65,19 +70,39 @@ def parse(
     called with each memory-looking or reworded line that no template knows, `on_end` with the number of lines once all are
     read. Raises `LogFileError` for a file that cannot be read; log content never raises.
     """
-    with _open(source) as stream:
-        head = _head(stream)
-        parser = Parser(on_unrecognised=on_unrecognised, wrapped_at=_wrapped_at(head))
-        yield from parser.feed(head)
-        for chunk in stream.chunks(CHUNK):
-            yield from parser.feed(chunk)
-    yield from parser.close()
-    if on_end is not None:
-        on_end(parser.lines)
+
+    def begin(_: int, head: bytes) -> Parser:
+        return Parser(on_unrecognised=on_unrecognised, wrapped_at=_wrapped_at(head))
+
+    def done(_: int, parser: Parser, __: LogFile) -> None:
+        if on_end is not None:
+            on_end(parser.lines)
+
+    for _, records in _alone(source, begin, done):
+        yield from records
+
+
+def parse_parts(
+    sources: Sequence[LogSource], *, on_unrecognised: Callable[[int, LogLine], None] | None = None,
+    on_end: Callable[[int, int], None] | None = None,
+) -> Iterator[tuple[int, Record]]:  # fmt: skip
+    """Yield the records of a log in several parts, each with the number of its part, from 0. Calls are as for `parse`."""
+
+    def begin(number: int, head: bytes) -> Parser:
+        tell = None if on_unrecognised is None else partial(on_unrecognised, number)
+        return Parser(on_unrecognised=tell, wrapped_at=_wrapped_at(head))
+
+    def done(number: int, parser: Parser, _: LogFile) -> None:
+        if on_end is not None:
+            on_end(number, parser.lines)
+
+    for number, records in _through(sources, begin, done, on_unrecognised or (lambda *_: None)):
+        for record in records:
+            yield number, record
 
 
 def read(log: LogSource | Sequence[LogSource]) -> LogFacts:
-    """Read a log into its start-ups. Several sources are one log in the order given."""
+    """Read a log into its start-ups. Several sources are one log in the order given: a line cut between two is put together."""
     several = isinstance(log, Sequence) and not isinstance(log, (str, bytes, bytearray, memoryview))
     sources: list[LogSource] = list(log) if several else [log]  # type: ignore[arg-type, list-item]
     if not sources:
@@ -86,36 +111,71 @@ def read(log: LogSource | Sequence[LogSource]) -> LogFacts:
 
     collector = Collector()
     seen: list[tuple[int, str]] = []
-
-    def note(line: LogLine) -> None:
-        if len(seen) < KEEP_UNRECOGNISED:
-            seen.append((line.number, line.message[:1000]))
-
-    lines = unrecognised = 0
+    lines = unrecognised = end = damaged_at = 0
     truncated = False
     damage = None
-    for source in sources:
-        collector.path = source_name(source) if len(sources) > 1 else None
-        with _open(source) as stream:
-            head = _head(stream)
-            parser = Parser(on_unrecognised=note, wrapped_at=_wrapped_at(head), collector=collector)
-            parser.feed(head)
-            for chunk in stream.chunks(CHUNK):
-                parser.feed(chunk)
-            damage = damage or stream.damage
-        parser.close()
+
+    def note(line: LogLine) -> None:
+        nonlocal unrecognised
+        unrecognised += 1
+        if len(seen) < KEEP_UNRECOGNISED:
+            seen.append((collector.place(line.number), line.message[:1000]))
+
+    def begin(number: int, head: bytes) -> Parser:
+        collector.path = source_name(sources[number]) if len(sources) > 1 else None
+        return Parser(on_unrecognised=note, wrapped_at=_wrapped_at(head), collector=collector)
+
+    def done(_: int, parser: Parser, stream: LogFile) -> None:
+        nonlocal lines, end, truncated, damage, damaged_at
         lines += parser.lines
-        unrecognised += parser.unrecognised
+        end = collector.place(parser.lines)
         truncated = parser.truncated
+        if damage is None and stream.damage is not None:
+            damage, damaged_at = stream.damage, end
+
+    def torn(number: int, line: LogLine) -> None:
+        collector.path = source_name(sources[number])
+        note(line)
+
+    for _ in _through(sources, begin, done, torn):
+        pass
     return facts_of(
         ", ".join(source_name(source) for source in sources), collector, lines=lines, truncated=truncated,
-        unrecognised=unrecognised, unrecognised_lines=seen, damage=damage,
+        unrecognised=unrecognised, unrecognised_lines=seen, damage=damage, end=end, damaged_at=damaged_at,
     )  # fmt: skip
+
+
+def _alone(source: LogSource, begin: Begin, done: Done) -> Iterator[tuple[int, list[Record]]]:
+    """Read a log that is one file, as `_parts.through` reads several."""
+    stream, head = begun(source)
+    with stream:
+        parser = begin(0, head)
+        yield 0, parser.feed(head)
+        for chunk in stream.chunks(CHUNK):
+            yield 0, parser.feed(chunk)
+    yield 0, parser.close()
+    done(0, parser, stream)
+
+
+def _through(sources: Sequence[LogSource], begin: Begin, done: Done, torn: Torn) -> Iterator[tuple[int, list[Record]]]:
+    """Read the sources as parts of one log."""
+    if len(sources) == 1:
+        return _alone(sources[0], begin, done)
+    from vlogcheck._parts import through
+
+    return through(sources, begin, done, torn)
+
+
+def begun(source: LogSource) -> tuple[LogFile, bytes]:
+    """Open a log and read its beginning."""
+    stream = _open(source)
+    return stream, _head(stream)
 
 
 def facts_of(
     path: str, collector: Collector, *, lines: int, truncated: bool = False, unrecognised: int = 0,
     unrecognised_lines: Sequence[tuple[int, str]] = (), damage: str | None = None, growing: bool = False,
+    end: int | None = None, damaged_at: int | None = None,
 ) -> LogFacts:  # fmt: skip
     """Return what was read so far as the facts that are judged."""
     from vlogcheck.context import LogFacts
@@ -123,7 +183,8 @@ def facts_of(
     startups = [s for s in collector.startups if s.identified or s.has_ledger]
     return LogFacts(
         path, lines, truncated, unrecognised, list(unrecognised_lines), damage, startups, judged(startups), growing,
-        collector.forgotten + collector.lost, collector.lost,
+        collector.forgotten + collector.lost, collector.lost, lines if end is None else end,
+        lines if damaged_at is None else damaged_at,
     )  # fmt: skip
 
 

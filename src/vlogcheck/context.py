@@ -42,6 +42,10 @@ class LogFacts(NamedTuple):
     """Start-ups before those in `startups` that were only counted: there were too many to keep."""
     unjudged: int = 0
     """Servers among them that did not start again later, so that nothing can be said of them."""
+    end: int = 0
+    """Number of the last line, in its own file where several are one log."""
+    damaged_at: int = 0
+    """The same of the last line before the damage."""
 
 
 class Context:

@@ -57,6 +57,13 @@ class Splitter:
         self._pieces: Pieces | None = None
         self._tags: dict[str, Origin] = {"": Origin()}
 
+    def leave(self) -> Splitter:
+        """Return what goes on with the log: knows its wrappers, has the pieces of lines they cut."""
+        other = Splitter()
+        other._unwrapper = self._unwrapper
+        other._pieces, self._pieces = self._pieces, None
+        return other
+
     @property
     def unfinished(self) -> int:
         """How many lines a wrapper said go on in a later one."""
@@ -76,8 +83,11 @@ class Splitter:
     ) -> None:
         """Add the messages of a line once it is whole; one that holds several lines holds each in its own wrappers."""
         if self._pieces or unwrapped.partial:
-            joined = self._join(unwrapped)
-            if joined is None:
+            if self._pieces is None:
+                from vlogcheck._pieces import Pieces
+
+                self._pieces = Pieces(self._unwrapper)
+            if (joined := self._pieces.join(unwrapped)) is None:
                 return
             unwrapped = joined
         text = unwrapped.text
@@ -102,14 +112,6 @@ class Splitter:
             self._whole(lines, number, unwrapped, True, True)
         return lines
 
-    def _join(self, unwrapped: Unwrapped) -> Unwrapped | None:
-        """Collect the pieces of a line its wrapper cut; the whole line when it is complete, None before."""
-        if self._pieces is None:
-            from vlogcheck._pieces import Pieces
-
-            self._pieces = Pieces(self._unwrapper)
-        return self._pieces.join(unwrapped)
-
     def _segment(self, lines: list[LogLine], number: int, text: str, unwrapped: Unwrapped, cut: bool) -> None:
         wrapper_time, container, fields = unwrapped.time, unwrapped.source, unwrapped.fields
         if fields is not None:
@@ -124,6 +126,20 @@ class Splitter:
                     self._segment(lines, number, front.rstrip(), unwrapped, False)
                     text = text[len(front) :]
             origin, message = self._untagged(text)
+            if origin.process is not None and (record := self._unwrapper.record(message)) is not None:
+                # Until 0.30 the tag is put in front of whatever is printed, in whatever format.
+                for part in record.text.split("\n"):
+                    line = _structured(number, part, record, cut)
+                    lines.append(
+                        line._replace(
+                            process=origin.process,
+                            pid=origin.pid,
+                            rank=origin.rank,
+                            wrapper_time=wrapper_time,
+                            container=container,
+                        )
+                    )
+                return
             if message:
                 line = LogLine(number, message, None, *origin, None, None, wrapper_time, container, cut)
                 if ".py:" in message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from vlogcheck._rotation import Rotation, looks_like_log
+from vlogcheck._rotation import Rotation, looks_like_log, split_pieces
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.files import LogFileError, reason
 
@@ -33,7 +33,8 @@ def _listing(directory: str) -> list[str]:
         files = sorted(
             str(path) for path in Path(directory).glob(pattern) if path.is_file() and not path.name.startswith(".")
         )
-        if logs := [path for path in files if looks_like_log(os.path.basename(path))] or files:
+        pieces = split_pieces(files)
+        if logs := [path for path in files if path in pieces or looks_like_log(os.path.basename(path))] or files:
             return logs
     raise LogFileError(f"{directory}: no log file in this directory")
 
@@ -50,17 +51,19 @@ def expand_paths(paths: Iterable[str | os.PathLike[str]]) -> list[LogSet]:
       date with or without time at the end or in front of the extension (`serve.log-20250101`, `serve-20250101.log`,
       `0.log.20250101-120000.gz`). Dated files come first, then numbered ones, then the one without an ending.
       `worker.1.log` is a log of its own: numbers in front of the extension name ranks more often than rotation.
+    * So are the pieces that `split` made of a log (`serve.log.aa`, `serve.log.ab`; `serve.log.00`, `serve.log.01`), from the
+      first on.
     * Sets keep the order in which their first file was named (by name inside a directory). "-" is standard input.
 
     Raises:
         LogFileError: a path does not exist, or a directory holds no log.
 
     """
-    groups: dict[str, list[tuple[Rotation, str]]] = {}
+    found: list[str] = []
     for given in paths:
         path = os.fspath(given)
         if path == "-":
-            groups.setdefault("-", []).append((Rotation("-", 2, ""), "-"))
+            found.append(path)
             continue
         try:
             names = _listing(path) if os.path.isdir(path) else [path]
@@ -70,11 +73,12 @@ def expand_paths(paths: Iterable[str | os.PathLike[str]]) -> list[LogSet]:
             raise
         except (OSError, ValueError) as error:
             raise LogFileError(f"{path}: {reason(error)}") from error
-        for name in names:
-            rotation = Rotation.of(name)
-            group = groups.setdefault(rotation.base, [])
-            if all(name != other for _, other in group):
-                group.append((rotation, name))
+        found += names
+    pieces = split_pieces(found) if len(found) > 1 else {}
+    groups: dict[str, list[tuple[Rotation, str]]] = {}
+    for name in dict.fromkeys(found):
+        rotation = pieces.get(name) or (Rotation.of(name) if name != "-" else Rotation("-", 2, ""))
+        groups.setdefault(rotation.base, []).append((rotation, name))
     return [
         LogSet(base, tuple(name for _, name in sorted(group, key=lambda item: item[0].order)))
         for base, group in groups.items()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vlogcheck._held import HeldLines
     from vlogcheck._messages import Sink
     from vlogcheck._metrics_line import Figures
-    from vlogcheck.lines import LogLine
+    from vlogcheck.lines import LogLine, Splitter
     from vlogcheck.template import Record
 
 __all__ = ["Parser", "parse_lines"]
@@ -79,6 +79,19 @@ class Parser:
     def unrecognised(self) -> int:
         """How many messages were told to `on_unrecognised`."""
         return self._messages.unrecognised
+
+    def leave(self) -> Splitter:
+        """Return what the parser of the log's next part has to know of wrappers. Before `close`."""
+        return self._messages.splitter.leave()
+
+    def follow(self, left: Splitter) -> None:
+        """Go on with the log that another parser has read a part of."""
+        self._messages.follow(left)
+
+    @property
+    def open_line(self) -> bytes:
+        """What has come of a line whose end has not; nothing of one that is too long to be held."""
+        return b"" if self._pieces else bytes(self._tail)
 
     def feed(self, data: bytes) -> list[Record]:
         """Take the next bytes of the log; return the records they complete. Never raises for any content.

@@ -15,19 +15,19 @@ def log_damaged(log: LogFacts) -> Iterator[Finding]:
     if log.damage is not None:
         yield Finding(
             f"the file is damaged: {log.damage}",
-            line=log.lines or None,
+            line=log.damaged_at or None,
             expected="a file that can be read to its end",
-            observed=f"{log.lines:,} line{'s' if log.lines != 1 else ''} until there",
-            remedy=f"copy the file again and see that it goes on after line {log.lines:,}; if it is still being written, read it"
-            " uncompressed",
+            observed=f"{log.damaged_at:,} line{'s' if log.damaged_at != 1 else ''} until there",
+            remedy=f"copy the file again and see that it goes on after line {log.damaged_at:,}; if it is still being written,"
+            " read it uncompressed",
             severity=Severity.WARNING,
         )
     waiting = [s for s in log.startups if not s.usable and failure_of(s) is None]
     if log.truncated and waiting and waiting[-1] is log.startups[-1]:
         yield Finding(
             "the log is cut in the middle of a line, before the server was ready",
-            line=log.lines,
+            line=log.end,
             expected="a last line that ends",
-            observed=f"line {log.lines:,} has no end",
-            remedy=f"give the log from line {log.lines:,} on: lines of the ledger may be missing",
+            observed=f"line {log.end:,} has no end",
+            remedy=f"give the log from line {log.end:,} on: lines of the ledger may be missing",
         )

@@ -45,10 +45,10 @@ def ledger_line_torn(log: LogFacts) -> Iterator[Finding]:
     if not log.startups:
         return
     beginnings = _beginnings()
-    cut_end = log.lines if log.truncated else None
+    cut_end = (log.end, getattr(log.end, "path", None)) if log.truncated else None
     for line, text in log.unrecognised_lines:
         kind = _kind(text, beginnings)
-        if kind is None or line == cut_end:
+        if kind is None or (line, getattr(line, "path", None)) == cut_end:
             continue
         yield Finding(
             f"a {kind.__name__} line cannot be read",

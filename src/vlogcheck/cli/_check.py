@@ -38,8 +38,8 @@ _MOST_REPORTS = 8
 def command(logs: tuple[str, ...], output: str, verbose: bool, **options: Any) -> None:
     """Check each LOG: a file (.gz, .zst, .xz and .bz2 are read as they are), a directory, or `-` for standard input.
 
-    Rotated parts named together (serve.log serve.log.1) are one log. More than eight logs end in a table, worst first; with
-    `--format json` several logs are one JSON object per line.
+    Rotated parts named together (serve.log serve.log.1), and all that `split` made of a log, are one log. More than eight logs
+    end in a table, worst first; with `--format json` several logs are one JSON object per line.
     """
     live = {name: options.pop(name) for name in ("follow", "until", "timeout", "tee", "jobs")}
     arguments = arguments_of(options)

@@ -23,35 +23,35 @@ __all__ = ["explain", "list_", "parse"]
 def parse(logs: tuple[str, ...], unrecognised: bool) -> None:
     """Print one JSON object per record of each LOG: a file, a directory, or `-` for standard input.
 
-    Of several files, rotated parts are read oldest first, and each object names its file. Exit status 0 also where a log
-    holds none, which is said on standard error; 2 for a file that cannot be read.
+    Of several files, rotated parts are read oldest first, and each object names its file: a line cut between two parts is in
+    the one it begins in. Exit status 0 also where a log holds none, which is said on standard error; 2 for a file that cannot
+    be read.
     """
-    from vlogcheck._reading import parse as read
+    from vlogcheck._reading import parse_parts
     from vlogcheck.logsets import expand_paths
 
-    paths = [path for item in expand_paths(logs) for path in item.paths]
+    sets = expand_paths(logs)
+    paths = [path for item in sets for path in item.paths]
 
     def show(path: str, row: dict[str, Any]) -> None:
         named = row | {"path": path} if len(paths) > 1 else row
         sys.stdout.write(json.dumps(named, ensure_ascii=False, default=str) + "\n")
 
     silent: list[tuple[str, int]] = []
-    for path in paths:
-        found = 0
-        lines: list[int] = []
+    for item in sets:
+        found, lines = [0] * len(item.paths), [0] * len(item.paths)
 
-        def tell(line: Any, path: str = path) -> None:
-            nonlocal found
-            found += 1
+        def tell(part: int, line: Any, names: Any = item.paths, found: list[int] = found) -> None:
+            found[part] += 1
             row = {"line": line.number, "message": line.message, "process": line.process, "nearest": line.nearest}
-            show(path, row)
+            show(names[part], row)
 
-        for record in read(path, on_unrecognised=tell if unrecognised else None, on_end=lines.append):
+        on_unrecognised = tell if unrecognised else None
+        for part, record in parse_parts(item.paths, on_unrecognised=on_unrecognised, on_end=lines.__setitem__):
             if not unrecognised:
-                found += 1
-                show(path, record.to_dict())
-        if not found:
-            silent.append((path, sum(lines)))
+                found[part] += 1
+                show(item.paths[part], record.to_dict())
+        silent += [(path, lines[part]) for part, path in enumerate(item.paths) if not found[part]]
     if silent:
         what = "memory-looking or reworded line that no template knows" if unrecognised else "vLLM message"
         if len(paths) == 1:

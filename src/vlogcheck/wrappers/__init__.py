@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vlogcheck._copied import ANSI
 from vlogcheck._lazy import pattern
 from vlogcheck._tuples import NamedTuple
 
@@ -34,6 +35,8 @@ _BEGINNING = 300
 _PREFIX_INSIDE = pattern(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:\d{4}-)?\d\d-\d\d \d\d:")
 
 _PROGRESS = pattern(r"\d%\||\d(?:it/s|s/it)")
+
+_FIGURES = pattern(r"\w+")
 
 _families: dict[str, list[Family]] = {}
 for _module in (_json, _times, _named, _formats):
@@ -94,6 +97,27 @@ class Unwrapper:
         if not line or line[0] == "\r":
             return _plain(line)
         return self._peel(line, _plain(line))
+
+    def record(self, text: str) -> Unwrapped | None:
+        """Return what a logging format or its JSON says that stands behind a process tag, None where there is none."""
+        if text[:1] not in _FAMILIES or VLLM_START.match(text):
+            return None
+        unwrapped = self._peel(text, _plain(text))
+        return unwrapped if unwrapped.fields is not None else None
+
+    def beginning(self, line: str) -> str | None:
+        """Return what kind of beginning a line has, so that half a wrapper is no beginning; None for none."""
+        line = ANSI.sub("", line) if "\x1b" in line else line
+        if VLLM_START.match(line):
+            return "tag" if line[:1] == "(" else "level"
+        if UVICORN.match(line):
+            return "uvicorn"
+        for family in _FAMILIES.get(line[:1], ()):
+            if layer := family(line, self._state):
+                if line[:1] == "{":
+                    return "{"
+                return f"{family.__name__} {layer.source} {_FIGURES.sub('', layer.time or '')}"
+        return "head" if self._heads.take(line) else None
 
     def _peel(self, text: str, within: Unwrapped) -> Unwrapped:
         _, time, outer, _, fields, stream, depth = within
