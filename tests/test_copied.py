@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from vlogcheck import check
 from vlogcheck._collector import startups
 from vlogcheck.lines import Splitter
 from vlogcheck.scan import Parser, parse_lines
@@ -416,3 +417,17 @@ def test_what_follows_a_profile_cut_short_is_read() -> None:
     assert type(one(*cut, HEAD + after)).__name__ == type(one(*cut, after)).__name__ == "DeviceBlocks"
     assert unrecognised(*cut, after)[0] == PROFILE[0]
     assert PROFILE[2][:60].strip() in unrecognised(*cut, after)
+
+
+@pytest.mark.parametrize("tag", ["EngineCore", "APIServer", "Worker_TP10", "Worker_PP0_TP1", "EngineCore_DP0"])
+@pytest.mark.parametrize("prefix", ["INFO 05-06 07:08:11 [x.py:1] ", "INFO [x.py:1] "])
+def test_tags_without_the_process_id(tag: str, prefix: str) -> None:
+    found = one(f"({tag}) {prefix}Available KV cache memory: 6.14 GiB")
+    assert (type(found).__name__, found.process, found.pid) == ("KVCacheMemory", tag, None)
+
+
+def test_stages_that_only_the_tags_name_need_not_be_alike() -> None:
+    log = [f"(Worker_PP{n} pid={n}) {HEAD}Model loading took {30 - n}.52 GiB and 9.01 seconds\n" for n in (0, 1)]
+    assert "VL501" not in {finding.code for finding in check("".join(log).encode()).findings}
+    log = [line.replace("PP", "TP") for line in log]
+    assert "VL501" in {finding.code for finding in check("".join(log).encode()).findings}

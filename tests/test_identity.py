@@ -149,6 +149,13 @@ def test_arguments_of_a_namespace() -> None:
     assert (args["model"], args["max_model_len"]) == ("m", 4096)
 
 
+def test_a_model_given_as_a_path() -> None:
+    found = engine(
+        "Initializing an LLM engine with config: model=PosixPath('/runs/a-1/merged'), max_seq_len=4096, seed=0)"
+    )
+    assert (found.model, found.max_model_len) == ("/runs/a-1/merged", 4096)
+
+
 def test_arguments_of_a_dict() -> None:
     args = arguments(
         "non-default args: {'model_tag': 'm', 'api_key': '***', 'max_model_len': 4096,"

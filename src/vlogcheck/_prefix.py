@@ -11,9 +11,11 @@ __all__ = ["CUT_PREFIX", "LEVELS", "MARK", "PREFIX", "TAGS", "Origin", "origin_o
 
 # A process tag: `(EngineCore_DP0 pid=9)`, `(VllmWorker PP0_TP1 pid=9)`, `(VllmWorker rank=1 pid=9)`,
 # `(RayWorkerWrapper pid=31, ip=10.0.0.2)`; vllm/utils (0.4.2-0.30), logger.py (0.31 and later), Ray.
+# Whoever copied the lines may have left the process id out: `(EngineCore)`, `(Worker_PP0_TP1)`.
 _TAG = (
-    r"\((?P<{0}name>[A-Za-z_][\w\-.]*(?: [A-Z]+\d+(?:_[A-Z]+\d+)*)?)(?: rank=(?P<{0}rank>\d{{1,9}}))? pid=(?P<{0}pid>\d{{1,15}})"
-    r"(?:, ip=(?P<{0}ip>[0-9a-fA-F.:]+))?\)"
+    r"\((?P<{0}name>[A-Za-z_][\w\-.]*(?: [A-Z]+\d+(?:_[A-Z]+\d+)*)?)(?: rank=(?P<{0}rank>\d{{1,9}}))?"
+    r"(?: pid=(?P<{0}pid>\d{{1,15}})(?:, ip=(?P<{0}ip>[0-9a-fA-F.:]+))?\)"
+    r"|(?:(?<=\(EngineCore)|(?<=\(APIServer)|(?<=[(_][DEPT]P\d)|(?<=[(_][DEPT]P\d\d))\))"
 )
 _PLAIN_TAG = re.sub(r"\?P<\w+>", "?:", _TAG.format(""))
 PREFIX = pattern(
@@ -51,4 +53,4 @@ def origin_of(tags: str) -> Origin:
     rank = match["rank"]
     if rank is None and "PP" not in name and (tp := _RANK.search(name)):
         rank = tp[1]
-    return Origin(name, int(match["pid"]), None if rank is None else int(rank))
+    return Origin(name, int(match["pid"]) if match["pid"] else None, None if rank is None else int(rank))

@@ -112,11 +112,11 @@ def parallel_sizes(startup: Startup) -> tuple[int, int]:
 def stage_of(worker: Worker, startup: Startup) -> int | None:
     """Return the pipeline stage of a rank, None where the log does not say it."""
     tp, pp = parallel_sizes(startup)
-    if pp == 1:
-        return 0
     rank = worker.rank.rank
     if match := re.search(r"PP(\d+)", rank.process or ""):
-        return int(match[1])
+        return int(match[1])  # also where no line states the number of stages
+    if pp == 1:
+        return 0
     if rank.number is not None and rank.process and not rank.process.startswith("VllmWorkerProcess"):
         return rank.number // tp
     return None

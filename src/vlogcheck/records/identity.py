@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from vlogcheck._lazy import pattern
 from vlogcheck._literals import read_arguments, read_config
 from vlogcheck.template import Literal, Record, Template, Word
 
@@ -193,6 +194,7 @@ _NAMES = {
     "enable_chunked_prefill": ("enable_chunked_prefill", "chunked_prefill_enabled"),
 }
 """Names under which the configuration prints a field, where they differ from the field's."""
+_PATH = pattern(r"(?:Pure)?(?:Posix|Windows)?Path\('([^']+)'\)")  # a program that gave a path for the name
 
 
 def _with_config(values: dict[str, Any], types: dict[str, str]) -> dict[str, Any]:
@@ -225,4 +227,5 @@ def _as(kind: str, value: Any) -> Any:
         return value if isinstance(value, bool) else None
     if kind.startswith("Literal"):
         return value
-    return str(value).removeprefix("torch.")
+    text = str(value).removeprefix("torch.")
+    return path[1] if (path := _PATH.fullmatch(text)) else text
