@@ -9,6 +9,7 @@ import pytest
 from vlogcheck import check
 from vlogcheck._collector import startups
 from vlogcheck.lines import Splitter
+from vlogcheck.records import FreeMemoryTooLow, OutOfMemory
 from vlogcheck.scan import Parser, parse_lines
 from vlogcheck.template import Record
 
@@ -184,6 +185,26 @@ def test_piece_behind_a_tag_has_none() -> None:
         SERVE_ONE[90:200],
     )
     assert (type(record).__name__, record.pid) == ("KVCacheTooSmall", 31)
+
+
+@pytest.mark.parametrize("remark", ["", "   [vllm/v1/worker/xpu_worker.py:119]", "  # why?"])
+def test_remark_behind_a_broken_message(remark: str) -> None:
+    refused = one(
+        "ValueError: Free memory on device xpu:1 (0.0/60.79 GiB) on startup is less than",
+        f"desired GPU memory utilization (0.9, 54.71 GiB){remark}",
+    )
+    assert isinstance(refused, FreeMemoryTooLow)
+    assert (refused.device, refused.requested_gib) == ("xpu:1", 54.71)
+
+
+@pytest.mark.parametrize("backend", ["CUDA", "HIP", "XPU", "MUSA"])
+def test_out_of_memory_broken_at_its_sentences(backend: str) -> None:
+    failed = one(
+        f"torch.OutOfMemoryError: {backend} out of memory. Tried to allocate 28.00 GiB.",
+        "GPU 0 has a total capacity of 79.92 GiB of which 9.25 GiB is free.",
+    )
+    assert isinstance(failed, OutOfMemory)
+    assert (failed.backend, failed.tried_gib, failed.total_gib) == (backend, 28, 79.92)
 
 
 def test_repeated_prefix_of_a_broken_message() -> None:

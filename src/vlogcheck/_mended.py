@@ -44,7 +44,7 @@ _LONG = (
 _OPENING = pattern(
     r"(?:[\w.]+(?:Error|Exception): )?"
     r"(?:Free memory on device\b|To serve at least one request with\b|No available memory for the\b"
-    r"|(?:CUDA|HIP|XPU|NPU) out of memory\.|(?:Loading model weights|Model loading) took\b|Available KV cache memory:"
+    r"|(?:CUDA|HIP|XPU|NPU|MUSA|MLU) out of memory\.|(?:Loading model weights|Model loading) took\b|Available KV cache memory:"
     r"|GPU KV cache size:|Maximum concurrency for\b)"
 )
 """How these messages begin."""
@@ -141,7 +141,7 @@ class Mender:
         if broken.whole is not None:
             return [broken.whole, *broken.lines[broken.taken :]]
         first = broken.lines[0]
-        pieces = [line.message.strip(_MARKS) for line in broken.lines]
+        pieces = _pieces(broken.lines)
         for count in range(min(len(pieces), _MOST_CUTS), 0, -1):
             record = self._completed(first, _DOTS.sub("", " ".join(pieces[:count])))
             if isinstance(record, NoKVCacheMemory) and broken.alone is None and first.source is None:
@@ -174,7 +174,7 @@ class Mender:
         return self._recognise(line._replace(message=message)) if message and message != line.message else None
 
     def _joined(self, lines: list[LogLine]) -> Record | None:
-        pieces = [line.message.strip(_MARKS) for line in lines]
+        pieces = _pieces(lines)
         glues = tuple(product((" ", ""), repeat=len(pieces) - 1)) if len(pieces) <= _MOST_CUTS else _ALIKE
         best: Record | None = None
         for glue in glues:  # a line ends between two words or in one
@@ -184,6 +184,12 @@ class Mender:
                 if isinstance(record, _LONG) and (best is None or _told(record) > _told(best)):
                     best = record
         return best
+
+
+def _pieces(lines: list[LogLine]) -> list[str]:
+    """Return what the lines of a broken message hold of it; a remark of the one who copied it does not."""
+    last = lines[-1].message if lines[-1].source is not None else unquoted(lines[-1])
+    return [line.message.strip(_MARKS) for line in lines[:-1]] + [last.strip(_MARKS)]
 
 
 def _may_go_on(record: Record | None, message: str) -> bool:

@@ -19,7 +19,7 @@ _LEVEL = pattern(
 _STRING = pattern(r"\s*[rbf]?[\"'](?=\([A-Za-z_][\w ]{0,60} pid=|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :])")
 _END = pattern(r"(?<!\\[nr])(?:\\[nr])*[\"'][\s,;+)\]}]*$")
 """A string literal of source code begins, ends."""
-_NOTE = pattern(r"(?<! )(?: {2,}(?:#|//|--|<-)| +\u2190).*$")
+_NOTE = pattern(r"(?<! )(?: {2,}(?:#|//|--|<-|\[[\w./\-]{1,120}\.py:\d{1,6}\]$)| +\u2190).*$")
 """A remark behind a message. Runs of blanks are tried from their beginning alone: one pass, however long they are."""
 _NEXT = pattern(
     r" (?:```| ?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d [\d:]{0,8} ?\[?[\w./]{0,120}(?::\d{0,6})?(?:\.{3}|\u2026)$"

@@ -57,6 +57,8 @@ _WORDS = {
         "failed, error code is 207001",
         "(copy_stream), error code is 207001",
     ),
+    "MUSA": ("MUSA out of memory. Tried to", "MUSA error: out of memory"),
+    "MLU": ("MLU out of memory. Tried to",),
     "RBLN": ("SYS_EBUSY: Lack of device memory",),
     "MPS": ("MPS backend out of memory", "kIOGPUCommandBufferCallbackErrorOutOfMemory"),
     "TPU": ("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm",),
@@ -92,7 +94,7 @@ class OutOfMemory(Record):
     free_gib: Size | None = None
     """Free device memory."""
     backend: Word | None = None
-    """CUDA, HIP, NPU, XPU, MPS, HPU, RBLN or TPU. vLLM's own text says CUDA on every device."""
+    """CUDA, HIP, NPU, XPU, MPS, HPU, MUSA, MLU, RBLN or TPU. vLLM's own text says CUDA on every device."""
     phase: Word | None = None
     """load, sampler or pooler (warm-up), where the wording says it."""
     dummy_requests: int | None = None
@@ -163,7 +165,12 @@ class OutOfMemory(Record):
                 _HEAD + _REST,
                 "2.00 GiB. GPU 0 has a total capacity of 79.18 GiB of which 1.20 GiB is free." + _REST_EXAMPLE,
             )
-            for backend in ("CUDA", "HIP", "XPU")
+            for backend in ("CUDA", "HIP", "XPU", "MUSA")
+        ),
+        _torch(
+            "MLU",
+            _HEAD.replace("GPU", "MLU").replace(" is free", "[[ ]]is free"),
+            "2.00 GiB. MLU 0 has a total capacity of 79.18 GiB of which 1.20 GiBis free. Of the allocated memory",
         ),
         *(
             _torch(
@@ -171,7 +178,7 @@ class OutOfMemory(Record):
                 _HEAD.replace("capacity", capacity),
                 f"2.00 GiB. GPU 0 has a total {capacity} of 79.18 GiB of which 1.20 GiB is free. Including",
             )
-            for backend in ("CUDA", "HIP", "XPU")
+            for backend in ("CUDA", "HIP", "XPU", "MUSA")
             for capacity in ("capacity", "capacty")
         ),
         *(
@@ -182,9 +189,16 @@ class OutOfMemory(Record):
                 " reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to"
                 " avoid fragmentation.",
             )
-            for backend, unit in (("CUDA", "GPU"), ("HIP", "GPU"), ("XPU", "GPU"), ("NPU", "NPU"))
+            for backend, unit in (
+                ("CUDA", "GPU"),
+                ("HIP", "GPU"),
+                ("XPU", "GPU"),
+                ("MUSA", "GPU"),
+                ("NPU", "NPU"),
+                ("MLU", "MLU"),
+            )
         ),
-        *(_torch(backend, "{tried_gib}", "2.00 GiB.") for backend in ("CUDA", "HIP", "XPU", "NPU")),
+        *(_torch(backend, "{tried_gib}", "2.00 GiB.") for backend in ("CUDA", "HIP", "XPU", "MUSA", "NPU", "MLU")),
         *(
             Template(text, versions="", source="torch", embedded=True, example=text, values={"backend": backend})
             for backend, texts in _WORDS.items()
