@@ -22,11 +22,17 @@ _DATELESS = pattern(
     r"[\s>#*`|\u2502\u258c-\u2590]{0,12}(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? (?P<time>)(?:(?:\.{2,3}|\u2026) )?"
     r"\[?(?P<file>[\w./\-]{1,120}\.py):(?P<lineno>\d{1,6})\]?:? "
 )
+_SOURCELESS = pattern(
+    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) (?!\S*\.py:)"
+    r"(?=[A-Za-z#]\S* \S)"
+)
 
 
 def without_damaged_prefix(line: LogLine) -> LogLine:
-    """Take off a prefix that is not whole: its beginning lost in copying, or no date in it."""
-    found = None
+    """Take off a prefix that is not whole: its beginning lost in copying, no date or no source in it."""
+    found = _SOURCELESS.match(line.message)
+    if found is not None:
+        return line._replace(message=line.message[found.end() :], level=found["level"], time=found["time"])
     if any(level in line.message for level in LEVELS):
         found = _DATELESS.match(line.message)
     if found is None and "] " in line.message:

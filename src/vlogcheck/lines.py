@@ -142,7 +142,7 @@ class Splitter:
                 return
             if message:
                 line = LogLine(number, message, None, *origin, None, None, wrapper_time, container, cut)
-                if ".py:" in message:
+                if ".py:" in message or message.startswith(LEVELS):
                     from vlogcheck._lost_prefix import without_damaged_prefix
 
                     line = without_damaged_prefix(line)

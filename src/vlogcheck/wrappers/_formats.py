@@ -36,7 +36,7 @@ _OPEN, _CLOSE = r"[\[(<]?", r"[\])>]?"
 _ANY_ESC = r"(?:\x1b\[[0-9;]*m)*"
 _TIME = pattern(
     rf"{_ANY_ESC}{_OPEN}(?P<time>\d{{4}}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?:Z| ?[+-]\d\d:?\d\d)?"
-    rf"|\d\d[/-]\d\d[/-]\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d{{1,6}})?){_CLOSE}{_ANY_ESC}(?!\w|:\d)"
+    rf"|\d\d[/-]\d\d(?:[/-]\d\d)? \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d{{1,6}})?){_CLOSE}{_ANY_ESC}(?!\w|:\d)"
 )
 _LEVEL = pattern(
     rf"{_ANY_ESC}{_OPEN}(?P<level>TRACE|DEBUG|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|CRIT(?:ICAL)?|FATAL"
@@ -144,16 +144,16 @@ def logging_format(text: str) -> Layer | None:
     if VLLM_START.match(rest):
         # The line inside has its own prefix: what stood before it is some program's mark, not a record.
         return Layer(rest, str(fields["time"])) if "time" in fields and "level" in fields else None
-    if not _is_record(fields, shout):
+    if not _is_record(fields, shout, text[:1] == "[" and shout and len(fields) == 1):
         return None
     time = fields.get("time")
     return Layer(rest, str(time) if time is not None else None, fields=fields)
 
 
-def _is_record(fields: dict[str, str | int], shout: bool) -> bool:
+def _is_record(fields: dict[str, str | int], shout: bool, bracketed: bool) -> bool:
     if "level" not in fields:
         return False
-    if "file" in fields or "line" in fields or str(fields.get("name", "")).startswith(("vllm", "uvicorn")):
+    if bracketed or "file" in fields or "line" in fields or str(fields.get("name", "")).startswith(("vllm", "uvicorn")):
         return True
     # A date, a "T" and six or more decimals are a container runtime's or CI's time, and the level word behind it may be
     # the line's own.
