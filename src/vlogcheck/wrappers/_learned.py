@@ -28,6 +28,7 @@ _INSIDE = pattern(
 """How what is unmistakably a wrapper or a record may begin behind a head."""
 _MARK = pattern(r".*?(?:[^\w\s.,][ \t]+|$)")
 """One of the marks a head consists of."""
+_ENDED = pattern(r"[^\w\s.,][ \t]+$")
 _MAX_HEAD = 200
 _MAX_HEADS = 16
 _MAX_TRIES = 8
@@ -64,7 +65,7 @@ class Heads:
         return Layer(text[len(head) :], source=self._source(shape, head))
 
     def _head(self, text: str) -> tuple[str, bool]:
-        """Return what stands in front of the line or record in a text, and whether JSON proves it to be a head."""
+        """Return what stands in front of the line or record in a text, and whether what follows proves it to be a head."""
         prefix = VLLM_PREFIX.search(text[: _MAX_HEAD + 300])
         end = prefix.start() if prefix else _MAX_HEAD
         for tried, found in enumerate(_INSIDE.finditer(text, 1, min(end, _MAX_HEAD) + 1)):
@@ -75,7 +76,12 @@ class Heads:
                 bare = len(text[:start].rstrip())
                 start = min(bare + 1, start - 1) if start - bare > 1 else start
             if self._holds_line(text[start:]):
-                return text[:start], found["object"] is not None or text.rstrip(" \t\r,").endswith('\\n"')
+                quoted = found["string"] is not None
+                end_of_string = quoted and text.rstrip(" \t\r,").endswith('\\n"')
+                proven = (
+                    found["object"] or end_of_string or (not quoted and _ENDED.search(text, max(start - 4, 0), start))
+                )
+                return text[:start], bool(proven)
         if prefix is None or end > _MAX_HEAD:
             return "", False
         tag = VLLM_TAG.search(text, 0, end)  # VLLM_LOGGING_PREFIX stands between it and the level
