@@ -74,3 +74,24 @@ def test_a_level_and_a_date_without_a_place_are_a_prefix_too() -> None:
     changed = PREFIX.sub(lambda m: f"{m[1]} {m[2]} {m[3]} {m[6]}" if m[6][:1].isalpha() else m[0], text)
     assert changed != text
     assert said(changed) == said(text)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "VERBOSE 07-10 10:00:00 [config.py:1472] ",
+        "INFO Thursday 10:00:00 [config.py:1472] ",
+        "INFO 07-10 ten-o-clock [config.py:1472] ",
+        "INFO 07-10 10:00:00.123 #7 [vllm/config.py:1472] ",
+        "(EngineCore_DP0 pid=9) VERBOSE 07-10 10:00:00 [config.py:1472] ",
+        "INFO 07-10 10:00:00 ",
+    ],
+)
+def test_a_word_of_the_prefix_that_a_release_changed(prefix: str) -> None:
+    assert [(name, values) for name, values, *_ in said(prefix + "Using max model len 32768\n")] == [
+        ("MaxModelLen", {"max_model_len": 32768})
+    ]
+
+
+def test_what_another_process_was_writing_is_no_prefix() -> None:
+    assert said("INFO 07-10 10:00:00 [core.py:1 Using max model len 32768\n") == []
