@@ -37,15 +37,16 @@ _TAGGED = pattern(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>)(?!\S
 
 def without_damaged_prefix(line: LogLine) -> LogLine:
     """Take off a prefix that is not whole: its beginning lost in copying, no date or no source in it."""
-    found = _SOURCELESS.match(line.message) or (_TAGGED.match(line.message) if line.pid is not None else None)
-    if found is not None:
-        return line._replace(message=line.message[found.end() :], level=found["level"], time=found["time"] or None)
+    found = None
     if any(level in line.message for level in LEVELS):
         found = _DATELESS.match(line.message)
     if found is None and "] " in line.message:
         found = _LOST.match(line.message) or _ODD.match(line.message)
     if found is None:
-        return line
+        found = _SOURCELESS.match(line.message) or (_TAGGED.match(line.message) if line.pid is not None else None)
+        if found is None:
+            return line
+        return line._replace(message=line.message[found.end() :], level=found["level"], time=found["time"] or None)
     written = found["level"] or ""
     meant = [level for level in LEVELS if written and level.endswith(written)]
     return line._replace(
