@@ -31,6 +31,25 @@ def unrecognised(*lines: str) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize(
+    "message",
+    ["Available KV cache memory: 9.25 GiB", "GPU KV cache size: 346,368 tokens", "# GPU blocks: 9, # CPU blocks: 2"],
+)
+def test_level_alone_behind_a_tag(message: str) -> None:
+    record = one(f"(EngineCore_DP0 pid=258) INFO {message}")
+    assert (record.process, record.pid, record.level, record.source, record.time) == (
+        "EngineCore_DP0", 258, "INFO", None, None,
+    )  # fmt: skip
+
+
+def test_file_and_line_that_an_editor_made_an_address() -> None:
+    old = one("INFO 02-13 15:56:20 [worker.py:267](http://worker.py:267/)] Loading model weights took 5.3541 GB")
+    new = one(
+        "(W pid=3) INFO 02-13 15:56:20 [[worker.py:267](http://worker.py:267)] Available KV cache memory: 9.25 GiB"
+    )
+    assert (old.source, new.source, new.pid) == ("worker.py:267", "worker.py:267", 3)
+
+
 def test_prefix_without_date_behind_a_tag() -> None:
     record = one("(EngineCore pid=31) INFO gpu_worker.py:440 Available KV cache memory: 7.25 GiB")
     assert (record.process, record.pid, record.level, record.source, record.time) == (

@@ -24,6 +24,10 @@ def strip_ansi(text: str) -> str:
     return ANSI.sub("", text) if "\x1b" in text else text
 
 
+_LINKED = re.compile(r"\[([\w./\-]{1,120}\.py:\d{1,6})\]\(https?://\1/?\)")
+"""A file and its line that an editor took for the address of a page."""
+
+
 def as_printed(text: str) -> str:
     """Undo what copying from a terminal or a web page did to a line."""
     if "[" in text and any(reset in text for reset in _RESETS):
@@ -32,6 +36,8 @@ def as_printed(text: str) -> str:
         from html import unescape
 
         text = unescape(text).replace("\xa0", " ")
+    if "](http" in text:
+        text = _LINKED.sub(r"\1", text)
     return text
 
 
