@@ -165,7 +165,7 @@ class ServerVersion(Record):
             example="vLLM server version 0.20.2, serving model Qwen/Qwen3-0.6B",
         ),
         Template(
-            "{_} ▀▄▀ █[[ ]] version {version}",
+            "{_} ▀▄▀ █  version {version}",
             versions=">=0.15.0",
             example=" ▄▄ ▄█ █     █     █ ▀▄▀ █  version 0.15.1",
         ),
@@ -180,7 +180,7 @@ class ServedModel(Record):
 
     templates = (
         Template(
-            "{_} █[[ ]] model[[  ]] {model}",
+            "{_} █  model   {model}",
             versions=">=0.15.0",
             example="  █▄█▀ █     █     █     █  model   Qwen/Qwen3-0.6B",
         ),
