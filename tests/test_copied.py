@@ -45,7 +45,7 @@ def test_level_alone_behind_a_tag(message: str) -> None:
 def test_file_and_line_that_an_editor_made_an_address() -> None:
     old = one("INFO 02-13 15:56:20 [worker.py:267](http://worker.py:267/)] Loading model weights took 5.3541 GB")
     new = one(
-        "(W pid=3) INFO 02-13 15:56:20 [[worker.py:267](http://worker.py:267)] Available KV cache memory: 9.25 GiB"
+        "(EngineCore pid=3) INFO 02-13 15:56:20 [[worker.py:267](http://worker.py:267)] Available KV cache memory: 9.25 GiB"
     )
     assert (old.source, new.source, new.pid) == ("worker.py:267", "worker.py:267", 3)
 
