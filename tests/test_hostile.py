@@ -195,7 +195,7 @@ def test_pieces_of_two_streams_in_turn() -> None:
 
 
 def test_holes_take_as_little_as_they_can() -> None:
-    template = next(t for t in all_templates() if t.text.startswith("Load of {_} blocks for job"))
+    template = next(t for t in all_templates() if t.text.startswith("Load of {blocks} blocks for job"))
     pattern = template.lines()[0]
     assert pattern.fullmatch("Load of 1 blocks for job 2 failed at block 3 failed at block 4: why: not")
     assert not pattern.fullmatch("Load of 1 blocks for job 2 failed at block 3")
@@ -207,7 +207,7 @@ def test_holes_take_as_little_as_they_can() -> None:
 
 
 def test_what_a_wrapper_cuts_is_held_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlogcheck.lines._MOST_PARTIAL", 4)
+    monkeypatch.setattr("vlogcheck._pieces._MOST_PARTIAL", 4)
     splitter = Splitter()
     texts = []
     for number in range(100):

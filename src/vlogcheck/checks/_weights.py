@@ -113,7 +113,7 @@ def stage_of(worker: Worker, startup: Startup) -> int | None:
     """Return the pipeline stage of a rank, None where the log does not say it."""
     tp, pp = parallel_sizes(startup)
     rank = worker.rank.rank
-    if match := re.search(r"PP(\d+)", rank.process or ""):
+    if match := re.search(r"PP(\d{1,9})(?!\d)", rank.process or ""):
         return int(match[1])  # also where no line states the number of stages
     if pp == 1:
         return 0
