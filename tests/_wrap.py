@@ -184,6 +184,11 @@ def buildkite(lines: Iterable[str]) -> Iterator[str]:
         yield f"\x1b_bk;t={1700000000000 + number}\x07{line}"
 
 
+def ci_page(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"  | {line}"
+
+
 def jenkins(lines: Iterable[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         yield f"[{_stamp(number, 3)}Z] {line}"
@@ -319,6 +324,7 @@ SOURCES: dict[Writer, str | None] = {
     gh_run_view: "e2e (gpu)",
     gitlab: None,
     buildkite: None,
+    ci_page: None,
     jenkins: None,
     kaggle: None,
     notebook: None,

@@ -371,6 +371,11 @@ def test_a_log_that_ends_below_zero_has_failed() -> None:
     below = POOL.replace("54.20", "-0.87")
     (finding,) = check(log(BANNER, LOADED, below)).failing
     assert (finding.code, finding.message.split(":")[0]) == ("VL902", "cannot start")
+    for announced in ("EngineCore failed to start.", "Engine core initialization failed. See root cause above."):
+        (finding,) = check(log(BANNER, LOADED, below, announced, "Traceback (most recent call last):")).failing
+        assert (finding.code, finding.observed) == ("VL902", "-0.87 GiB left"), "the traceback's end is cut off"
+    other = check(log(BANNER, LOADED, below, "EngineCore failed to start.", "AssertionError: no layer")).failing
+    assert [finding.code for finding in other] == ["VL916"]
     assert not check(log(BANNER, LOADED, POOL)).failing
     assert not check(log(BANNER, LOADED, below, SIZE, INIT)).failing, "a model that needs no KV cache goes on"
 

@@ -15,6 +15,7 @@ from vlogcheck._phases import PHASES
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     AutoFitImpossible,
+    Crashed,
     DeviceBlocks,
     EngineInit,
     FreeMemoryTooLow,
@@ -144,7 +145,9 @@ def failure_of(startup: Startup) -> Failure | None:
             after = any(isinstance(r, PROOF) for r in window)
             serving = window
         window = serving if after else _after_progress(startup, window)
-    root = root_of(window) or (None if after else _below_zero(startup))
+    root = root_of(window)
+    if not after and (root is None or _says_nothing(root)):
+        root = _below_zero(startup) or root
     if root is None:
         return None
     from vlogcheck._failing_phase import phase_of
@@ -181,6 +184,17 @@ def _usable_index(startup: Startup) -> int | None:
     if startup.ready is not None:
         return next(i for i, r in enumerate(startup.records) if r is startup.ready)
     return next((i for i, r in enumerate(startup.records) if isinstance(r, EngineInit)), None)
+
+
+def _says_nothing(root: tuple[str, Record]) -> bool:
+    """Whether no more than the announcement of an error, or a death, is in the log."""
+    kind, record = root
+    told = getattr(record, "error", None) or isinstance(record, Raised)
+    return (
+        kind in ("error", "died")
+        and not isinstance(record, Crashed)
+        and (not told or str(told).startswith("Traceback"))
+    )
 
 
 def _below_zero(startup: Startup) -> tuple[str, Record] | None:

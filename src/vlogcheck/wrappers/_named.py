@@ -30,6 +30,7 @@ _MPI = pattern(r"\[(?:[\w.\-]+@)?\d+,(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>:
 _TORCHRUN = pattern(r"\[(?:(?P<kind>default)(?P<local>\d+)\]:|rank\d+\]: )")
 _MARKUP = pattern(r"(?:(?:[>#*|`\u2502\u2503\u2551\u258c-\u2590]{1,4}|//) {0,4}){1,3}")
 _BUILDKITE = pattern(r"\x1b_bk;t=(?P<time>\d+)\x07")
+_COLUMN = "  | "
 
 
 def without_ray_count(text: str) -> str:
@@ -130,6 +131,11 @@ def _markup(text: str, state: State) -> Layer | None:
     return None
 
 
+def _page(text: str, state: State) -> Layer | None:
+    """`  | message`: the empty column of times, as a CI's page is copied; Python bars the lines of an exception group so."""
+    return Layer(text[len(_COLUMN) :]) if text.startswith(_COLUMN) else None
+
+
 def _bom(text: str, state: State) -> Layer | None:
     """Drop a byte order mark inside a file: where files with one were put together."""
     return Layer(text[1:])
@@ -140,6 +146,7 @@ FAMILIES: tuple[Registration, ...] = (
     ("[", _launcher),
     ("(", _ray),
     (DIGITS + " ", _srun),
+    (" ", _page),
     (LETTERS + DIGITS, _compose),
     ("abcdefghijklmnopqrstuvwxyz" + DIGITS, _stern),
     ("\x1b", _buildkite),
