@@ -31,7 +31,8 @@ _MARK = pattern(r".*?(?:[^\w\s.,][ \t]+|$)")
 _ENDED = pattern(r"[^\w\s.,][ \t]+$")
 _MAX_HEAD = 200
 _MAX_HEADS = 16
-_MAX_TRIES = 8
+_MAX_TRIES = 4
+_MOST_SEEN = 1000
 _MAX_CSV = 100_000
 _MAX_COLUMNS = 64
 # A progress bar, or a message another process was writing, is no wrapper.
@@ -51,10 +52,10 @@ class Heads:
         for shape, known in self._known.items():
             if found := known.match(text):
                 return Layer(text[found.end() :], source=self._source(shape, found[0]))
-        if not any(word in text for word in RECORD_WORDS):
+        if len(self._seen) > _MOST_SEEN or not any(word in text for word in RECORD_WORDS):
             return None
         head, at_once = self._head(text)
-        if not head.strip() or _NOT_A_HEAD.search(head) or len(self._seen) > 1000:
+        if not head.strip() or _NOT_A_HEAD.search(head):
             return None
         shape = _DIGITS.sub("0", head)
         count = self._seen[shape] = self._seen.get(shape, 0) + 1
