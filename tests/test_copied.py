@@ -471,3 +471,21 @@ def test_stages_that_only_the_tags_name_need_not_be_alike() -> None:
     assert "VL501" not in {finding.code for finding in check("".join(log).encode()).findings}
     log = [line.replace("PP", "TP") for line in log]
     assert "VL501" in {finding.code for finding in check("".join(log).encode()).findings}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "INFO 05-06 07:08:11 [loggers.py:259] Engine 000: Avg prompt throughput: 3.2 tokens/s, Avg generation throughput:"
+            " 18.1 tokens/s, Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 19.3%, Prefix cache hit rate: 0.0%",
+            "the log begins after the start-up",
+        ),
+        ("INFO 05-06 07:08:11 [monitor.py:53] torch.compile took 3.28 s in total", "lines of vLLM's, none of which"),
+        ("INFO 05-06 07:08:11 [server.py:53] listening", "this is not a vLLM log, or it begins after"),
+        ("INFO:     Application startup complete.", "this is not a vLLM log, or it begins after"),
+    ],
+)
+def test_what_a_log_without_a_start_up_is(line: str, message: str) -> None:
+    (finding,) = check(line.encode()).findings
+    assert (finding.code, finding.message.startswith(message)) == ("VL001", True)

@@ -184,8 +184,16 @@ def facts_of(
     return LogFacts(
         path, lines, truncated, unrecognised, list(unrecognised_lines), damage, startups, judged(startups), growing,
         collector.forgotten + collector.lost, collector.lost, lines if end is None else end,
-        lines if damaged_at is None else damaged_at,
+        lines if damaged_at is None else damaged_at, "" if startups else _others(collector.startups),
     )  # fmt: skip
+
+
+def _others(startups: list[Startup]) -> str:
+    """Return what a log without a start-up has of vLLM."""
+    if any(startup.runtime.samples for startup in startups):
+        return "serving"
+    records = (record for startup in startups for record in startup.records if record.source is not None)
+    return "vllm" if any(template.source == "vllm" for record in records for template in record.templates) else ""
 
 
 def source_name(source: LogSource) -> str:

@@ -46,6 +46,8 @@ class LogFacts(NamedTuple):
     """Number of the last line, in its own file where several are one log."""
     damaged_at: int = 0
     """The same of the last line before the damage."""
+    others: str = ""
+    """What else is in a log without a start-up: `serving` (metrics lines), `vllm` (other lines of vLLM's), or nothing."""
 
 
 class Context:

@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from vlogcheck.context import LogFacts
 from vlogcheck.registry import Finding, Severity, check
 
+_WHAT = {
+    "serving": "the log begins after the start-up",
+    "vllm": "lines of vLLM's, none of which shows a start-up",
+}
+
 
 @check("the log shows no vLLM start-up", Severity.WARNING, per_log=True)
 def no_startup_found(log: LogFacts) -> Iterator[Finding]:
@@ -15,7 +20,9 @@ def no_startup_found(log: LogFacts) -> Iterator[Finding]:
         return
     lines = f"{log.lines:,} line{'s' if log.lines != 1 else ''}"
     yield Finding(
-        "this is not a vLLM log, or it begins after the start-up" if log.lines else "the log is empty",
+        _WHAT.get(log.others, "this is not a vLLM log, or it begins after the start-up")
+        if log.lines
+        else "the log is empty",
         line=1 if log.lines else None,
         expected="vLLM's banner, weight report or KV cache lines",
         observed=f"{lines} without any of them",
