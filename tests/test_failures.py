@@ -493,3 +493,35 @@ def test_ascend_s_code_of_an_allocation_is_out_of_device_memory(error: str) -> N
         log(BANNER, FAILED, f"ERROR 03-01 10:00:13 [core.py:718] torch.OutOfMemoryError: {error}")
     ).failing
     assert finding.code == "VL904"
+
+
+@pytest.mark.parametrize(
+    ("codes", "code", "observed"),
+    [
+        ("{'EngineCore_DP0': -9}", "VL911", "EngineCore_DP0 ended by signal 9"),
+        ("{'EngineCore_DP0': -15, 'EngineCore_DP1': -7}", "VL911", "EngineCore_DP1 ended by signal 7"),
+        ("{'EngineCore_DP0': -11}", "VL912", "EngineCore_DP0 ended with exit code -11"),
+        ("{'EngineCore_DP0': 1, 'EngineCore_DP1': -9}", "VL916", "no more than the announcement"),
+    ],
+)
+def test_signals_among_the_exit_codes_are_told(codes: str, code: str, observed: str) -> None:
+    last = f"RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {codes}"
+    (finding,) = check(log(BANNER, last)).failing
+    assert (finding.code, observed in str(finding.observed)) == (code, True)
+    (finding,) = check(log(BANNER, "double free or corruption (!prev)", last)).failing
+    assert (finding.code, finding.observed) == ("VL912", "abort fault")
+
+
+@pytest.mark.parametrize(
+    ("line", "failing"),
+    [
+        (
+            "(EngineCore pid=9) ERROR 07-12 09:17:33 [core.py:1366] TimeoutError: RPC call to sample_tokens timed out.",
+            True,
+        ),
+        ("(EngineCore pid=9) ERROR 07-12 09:17:33 [core.py:1366] ValueError: no such layer", True),
+        ("(APIServer pid=9) ERROR 07-12 09:17:33 [serving_chat.py:6] ValueError: no such request", False),
+    ],
+)
+def test_an_error_that_ends_an_engine_is_vllm_s_own_word(line: str, *, failing: bool) -> None:
+    assert bool(check(log(line)).failing) == failing

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from vlogcheck.template import Record
 
-__all__ = ["DEATHS", "PROOF", "REFUSALS", "counts", "root_of", "says_serving", "says_start", "stop_index"]
+__all__ = ["DEATHS", "PROOF", "REFUSALS", "counts", "root_of", "says_serving", "says_start", "signalled", "stop_index"]
 
 REFUSALS = (
     FreeMemoryTooLow,
@@ -78,6 +78,9 @@ _COMMUNICATION = (CollectiveTimeout, RendezvousTimeout, CommunicationError, Peer
 _TIMEOUTS = (EngineTimeout,)
 _ERRORS = (EngineFailed, WorkerFailed, EngineInitFailed, Raised)
 DEATHS = (WorkerDied, EngineDied, ServerProcessDied, EngineDead)
+_HOST_SIGNALS = (7, 9)
+"""SIGBUS: memory that was mapped could not be had; SIGKILL: on a server nearly always the host's memory."""
+_ASKING_SIGNALS = (2, 15)
 _ASKED = ("API server", "EngineCore", "MPClient", "uvicorn")
 """Who shuts down only when asked to; executors and process managers also clean up after a failure."""
 PROOF = (
@@ -130,9 +133,28 @@ def root_of(window: list[Record]) -> tuple[str, Record] | None:
         for record in window:
             for name, types in kinds:
                 if isinstance(record, types) and not (isinstance(record, Crashed) and record.fault != "bus"):
-                    return name, _named(record, window) if name == "error" else record
+                    return _error(record, window) if name == "error" else (name, record)
     crash = next((r for r in window if isinstance(r, Crashed)), None)
     return ("died", crash) if crash is not None else None
+
+
+def _error(record: Record, window: list[Record]) -> tuple[str, Record]:
+    """Return the error that is told, or what ended the process where no more is told than that an engine did not start."""
+    record = _named(record, window)
+    if isinstance(record, EngineInitFailed):
+        crash = next((r for r in window if isinstance(r, Crashed)), None)
+        if crash is not None:
+            return "died", crash
+        if (ended := signalled(record)) is not None:
+            return "host" if ended[1] in _HOST_SIGNALS else "died", record
+    return "error", record
+
+
+def signalled(record: EngineInitFailed) -> tuple[str, int] | None:
+    """Return the process that a signal ended and which it was, None where one ended by itself or the parent ended it."""
+    codes = {str(name): code for name, code in (record.exit_codes or {}).items() if isinstance(code, int)}
+    by_signal = [(name, -code) for name, code in codes.items() if code < 0 and -code not in _ASKING_SIGNALS]
+    return by_signal[0] if by_signal and not any(code > 0 for code in codes.values()) else None
 
 
 def _named(record: Record, window: list[Record]) -> Record:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from vlogcheck._causes import DEATHS, REFUSALS
 from vlogcheck.records import (
     CPUKVCache,
@@ -10,6 +12,7 @@ from vlogcheck.records import (
     EngineFailed,
     EngineInit,
     EngineInitFailed,
+    EngineTimeout,
     GraphCapture,
     HPUMemorySplit,
     KVCacheCapacity,
@@ -18,6 +21,7 @@ from vlogcheck.records import (
     MemoryProfile,
     MemoryUse,
     OutOfMemory,
+    Raised,
     ServerArgs,
     ServerVersion,
     TPUKVCache,
@@ -28,7 +32,10 @@ from vlogcheck.records import (
     XPUMemory,
 )
 
-__all__ = ["LEDGER", "SAYS_SO"]
+if TYPE_CHECKING:
+    from vlogcheck.template import Record
+
+__all__ = ["LEDGER", "SAYS_SO", "ends_process"]
 
 SAYS_SO = (
     EngineConfig,
@@ -39,10 +46,13 @@ SAYS_SO = (
     EngineInit,
     EngineFailed,
     EngineInitFailed,
+    EngineTimeout,
     WorkerFailed,
     *DEATHS,
 )
 """vLLM starting, or failing to: any of them may be all that is left of a start-up's log."""
+_FATAL = ("core.py:", "multiproc_executor.py:")
+"""Files that print an error's text only where it ends their process."""
 LEDGER = (
     WeightsLoaded,
     KVCacheMemory,
@@ -60,3 +70,8 @@ LEDGER = (
     *REFUSALS,
 )
 """Figures of memory, and refusals for want of it."""
+
+
+def ends_process(record: Record) -> bool:
+    """Whether a line is the text of an error that ends a process of vLLM's, unless the engine goes on to print metrics."""
+    return isinstance(record, Raised) and record.level == "ERROR" and (record.source or "").startswith(_FATAL)

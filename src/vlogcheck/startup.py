@@ -8,7 +8,7 @@ from vlogcheck._causes import REFUSALS
 from vlogcheck._engine import RANK_RECORDS, Engine, Printed, Rank
 from vlogcheck._lazy import pattern
 from vlogcheck._phases import BEGINS, PHASES, READY, Moment, Phase
-from vlogcheck._telling import LEDGER, SAYS_SO
+from vlogcheck._telling import LEDGER, SAYS_SO, ends_process
 from vlogcheck.records import (
     EngineConfig,
     EngineDump,
@@ -192,7 +192,8 @@ class Startup(Printed):
     @property
     def identified(self) -> bool:
         """Whether a line says that this is vLLM starting, or failing to: it may be all that is left of a start-up's log."""
-        return any(isinstance(r, SAYS_SO) for r in self.records)
+        fatal = not self.runtime.samples and any(map(ends_process, self.records))
+        return fatal or any(isinstance(r, SAYS_SO) for r in self.records)
 
     @property
     def has_ledger(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from vlogcheck._causes import signalled
 from vlogcheck.checks._failing import when_text
 from vlogcheck.checks._weights import parallel_sizes
 from vlogcheck.context import Context
@@ -13,6 +14,7 @@ from vlogcheck.records import (
     CheckpointSize,
     ContainerMemory,
     Crashed,
+    EngineInitFailed,
     HostAllocationFailed,
     NoSpaceLeft,
     OffloadTensors,
@@ -77,6 +79,14 @@ def host_memory_exhausted(outcome: Outcome, context: Context) -> Iterator[Findin
         remedy = f"look for the kernel's word (dmesg | grep -i 'out of memory', the container's OOMKilled); {host}"
         suspect = "perhaps by the host's memory" if failure.after_ready or small else "nearly always the host's memory"
         message = f"the process was killed {when}: {suspect}"
+    elif isinstance(record, EngineInitFailed) and (ended := signalled(record)) is not None:
+        name, signal = ended
+        observed = f"{name} ended by signal {signal} (exit code {-signal}), and the log does not say why"
+        message = f"the process was killed {when}: {'perhaps' if small else 'nearly always'} the host's memory"
+        remedy = f"look for the kernel's word (dmesg | grep -i 'out of memory', the container's OOMKilled); {host}"
+        if signal != 9:
+            message = f"a process crashed {when}: probably too little shared memory"
+            remedy = f"docker run --ipc=host or --shm-size {_shared(context)}g"
     elif isinstance(record, OOMKilled):
         size = f", which held {record.resident_gib:.2f} GiB" if record.resident_gib is not None else ""
         observed = f"the kernel or the container ended {record.name or 'a process'}{size}"

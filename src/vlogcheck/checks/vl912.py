@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vlogcheck._causes import signalled
 from vlogcheck.checks._failing import when_text
 from vlogcheck.failures import Outcome
-from vlogcheck.records import Crashed, ServerProcessDied, WorkerDied
+from vlogcheck.records import Crashed, EngineInitFailed, ServerProcessDied, WorkerDied
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.template import Record
 
@@ -39,6 +40,8 @@ def process_died(outcome: Outcome) -> Iterator[Finding]:
             f"{name or 'a process'} ended",
         )
     else:
+        if isinstance(record, EngineInitFailed) and (ended := signalled(record)) is not None:
+            name, code = ended[0], -ended[1]
         what, observed = "the engine died", f"{name or 'the engine'} ended"
     if code is not None:
         observed += f" with exit code {code}"

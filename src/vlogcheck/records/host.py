@@ -29,7 +29,10 @@ class ProcessKilled(Record):
     templates = (
         Template("Killed", versions="", source="shell", example="Killed"),
         Template(
-            "srun: error: {_}: task{_}: Killed", versions="", source="slurm", example="srun: error: gpu-07: tasks 0-3: Killed"
+            "srun: error: {_}: task{_}: Killed",
+            versions="",
+            source="slurm",
+            example="srun: error: gpu-07: tasks 0-3: Killed",
         ),
         Template(
             "{_}: line {_}:{_} {killed_pid} Killed {command}",
@@ -305,6 +308,12 @@ class Crashed(Record):
             ("*** SIGABRT received at", "abort"),
             ("Aborted (core dumped)", "abort"),
             ("Signal 6 (SIGABRT)", "abort"),
+            ("double free or corruption (", "abort"),
+            ("free(): invalid pointer", "abort"),
+            ("free(): invalid size", "abort"),
+            ("malloc(): corrupted", "abort"),
+            ("malloc(): invalid", "abort"),
+            ("corrupted size vs. prev_size", "abort"),
             ("Memory access fault by GPU", "gpu"),
             ("HW Exception by GPU", "gpu"),
         )
