@@ -52,3 +52,40 @@ JAMBA: dict[str, Any] = {
     "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "vocab_size": 65536,
     "max_position_embeddings": 262144, "torch_dtype": "bfloat16",
 }  # fmt: skip
+
+DECODER: dict[str, Any] = {
+    "hidden_size": 1024, "intermediate_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 4,
+    "vocab_size": 32003, "max_position_embeddings": 32768, "torch_dtype": "bfloat16", "num_hidden_layers": 6,
+}  # fmt: skip
+
+LATENT: dict[str, Any] = {
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "qk_nope_head_dim": 128,
+}
+
+QWEN3_NEXT: dict[str, Any] = {
+    **DECODER, "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next", "hidden_size": 2048,
+    "num_hidden_layers": 8, "num_key_value_heads": 2, "head_dim": 256, "full_attention_interval": 4,
+    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+}  # fmt: skip
+
+DEEPSEEK_V32: dict[str, Any] = {
+    **DECODER, **LATENT, "architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32",
+    "num_hidden_layers": 4, "num_attention_heads": 128, "num_key_value_heads": 128, "index_topk": 2048,
+    "index_head_dim": 128, "max_position_embeddings": 163840,
+}  # fmt: skip
+
+GLM_DSA: dict[str, Any] = {
+    **DEEPSEEK_V32, "architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa", "num_hidden_layers": 12,
+}  # fmt: skip
+
+GEMMA4: dict[str, Any] = {
+    **DECODER, "architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text", "num_attention_heads": 8,
+    "num_key_value_heads": 2, "head_dim": 256, "global_head_dim": 512, "num_hidden_layers": 42,
+    "num_kv_shared_layers": 18, "sliding_window": 512, "max_position_embeddings": 131072,
+    "layer_types": [*["sliding_attention"] * 5, "full_attention"] * 7,
+}  # fmt: skip

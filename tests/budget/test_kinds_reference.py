@@ -18,16 +18,14 @@ from vlogcheck.budget.plan import KVPlan, plan
 
 GIB = 1 << 30
 
-_DECODER: dict[str, Any] = {
-    "hidden_size": 1024, "intermediate_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 4,
-    "vocab_size": 32003, "max_position_embeddings": 32768, "torch_dtype": "bfloat16", "num_hidden_layers": 6,
-}  # fmt: skip
+_DECODER, _LATENT, _QWEN3_NEXT = _configs.DECODER, _configs.LATENT, _configs.QWEN3_NEXT
+_DEEPSEEK_V32, _GEMMA4 = _configs.DEEPSEEK_V32, _configs.GEMMA4
+
 _MIMO_V2 = {
     **_DECODER, "architectures": ["MiMoV2FlashForCausalLM"], "model_type": "mimo_v2_flash", "head_dim": 192,
     "v_head_dim": 128, "swa_num_attention_heads": 16, "swa_num_key_value_heads": 8, "swa_head_dim": 192,
     "swa_v_head_dim": 128, "sliding_window": 128, "sliding_window_size": 128, "hybrid_layer_pattern": [0, 1, 1, 1, 1, 0],
 }  # fmt: skip
-_LATENT = {"kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128}
 _AXK1 = {
     **_DECODER, **_LATENT, "architectures": ["AXK1ForCausalLM"], "model_type": "axk1", "num_hidden_layers": 61,
     "num_attention_heads": 64, "num_key_value_heads": 64, "hidden_size": 7168,
@@ -71,20 +69,6 @@ _LOOP_CODER = {
     **_DECODER, "architectures": ["IQuestLoopCoderForCausalLM"], "model_type": "iquestloopcoder", "head_dim": 128,
     "loop_num": 2, "loop_window_size": 64,
 }  # fmt: skip
-_DEEPSEEK_V32 = {
-    **_DECODER, **_LATENT, "architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32",
-    "num_hidden_layers": 4, "num_attention_heads": 128, "num_key_value_heads": 128, "index_topk": 2048,
-    "index_head_dim": 128, "max_position_embeddings": 163840,
-}  # fmt: skip
-_GLM_DSA = {
-    **_DEEPSEEK_V32, "architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa", "num_hidden_layers": 12,
-}  # fmt: skip
-_GEMMA4 = {
-    **_DECODER, "architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text", "num_attention_heads": 8,
-    "num_key_value_heads": 2, "head_dim": 256, "global_head_dim": 512, "num_hidden_layers": 42,
-    "num_kv_shared_layers": 18, "sliding_window": 512, "max_position_embeddings": 131072,
-    "layer_types": [*["sliding_attention"] * 5, "full_attention"] * 7,
-}  # fmt: skip
 _FALCON = {
     "architectures": ["FalconForCausalLM"], "model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 4,
     "num_attention_heads": 71, "vocab_size": 65024, "multi_query": True, "new_decoder_architecture": False,
@@ -100,12 +84,6 @@ _QWEN3 = {**_configs.QWEN3_06B, "num_hidden_layers": 8}
 _QWEN3_WINDOW = {
     **_DECODER, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 64,
     "use_sliding_window": True, "sliding_window": 1024, "max_window_layers": 6,
-}  # fmt: skip
-_QWEN3_NEXT = {
-    **_DECODER, "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next", "hidden_size": 2048,
-    "num_hidden_layers": 8, "num_key_value_heads": 2, "head_dim": 256, "full_attention_interval": 4,
-    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
-    "linear_num_value_heads": 32,
 }  # fmt: skip
 
 
@@ -297,64 +275,6 @@ def _figures(found: KVPlan) -> tuple[int | None, int | None, str | None]:
     return found.num_blocks, found.kv_cache_tokens, found.max_concurrency_text
 
 
-@pytest.mark.parametrize(
-    ("config", "words", "available", "figures"),
-    [
-        # FlashInfer reads plain fp8 latents, not DeepSeek's own layout
-        (_DEEPSEEK_V32, "--max-model-len 8192 --kv-cache-dtype fp8_e4m3", 314572800, (1735, 111040, "13.55")),
-        # heads of 256 elements in pages of 128 tokens, those of 512 in any
-        (_GEMMA4, "--max-model-len 16384 -tp 8 --no-async-scheduling", 2 * GIB, (4096, 74482, "4.55")),
-    ],
-)
-def test_pools_on_blackwell(
-    config: dict[str, Any], words: str, available: int, figures: tuple[int, int, str]
-) -> None:  # fmt: skip
-    options = parse_serve_flags(shlex.split(words))
-    found = plan(load_model_config(config), options, release="0.32.0", available=available, device="NVIDIA B200")
-    assert _figures(found) == figures
-
-
-@pytest.mark.parametrize(
-    ("words", "sizes"),
-    [
-        ("", {128}),
-        ("--kv-cache-dtype fp8", {16}),
-        ("--block-size 48", {48}),
-        ("--attention-backend TRITON_ATTN", {16}),
-    ],
-)
-def test_pages_of_128_tokens_are_one_kernel_s(words: str, sizes: set[int]) -> None:
-    config = {**_DECODER, "architectures": ["GemmaForCausalLM"], "model_type": "gemma", "head_dim": 256}
-    options = parse_serve_flags(shlex.split(f"--max-model-len 4096 {words}"))
-    for card, expected in (("NVIDIA B200", sizes), ("NVIDIA H100", {48} if "48" in words else {16})):
-        found = plan(load_model_config(config), options, release="0.32.0", available=GIB, device=card)
-        assert {spec.spec.block_size for spec in found.specs} == expected
-    capped = load_model_config({**config, "attn_logit_softcapping": 50.0})
-    found = plan(capped, options, release="0.32.0", available=GIB, device="NVIDIA B200")
-    assert {spec.spec.block_size for spec in found.specs} == ({48} if "48" in words else {16})
-
-
-@pytest.mark.parametrize(
-    ("card", "release", "latent"),
-    [("NVIDIA B200", "0.32.0", 576), ("NVIDIA B200", "0.31.0", 1152), ("NVIDIA H100", "0.32.0", 1152)],
-)
-def test_glm_takes_fp8_on_blackwell_from_0_32(card: str, release: str, latent: int) -> None:
-    options = parse_serve_flags(["--max-model-len", "8192"])
-    found = plan(load_model_config(_GLM_DSA), options, release=release, available=GIB, device=card)
-    assert {spec.spec.page_size_bytes for spec in found.specs} == {64 * 132, 64 * latent}
-
-
-@pytest.mark.parametrize(
-    ("release", "heads", "latent"),
-    [("0.17.0", 16, 656), ("0.19.0", 16, 576), ("0.19.0", 32, 656), ("0.21.0", 32, 576)],  # read
-)
-def test_sparse_fp8_latents_on_blackwell(release: str, heads: int, latent: int) -> None:
-    config = {**_DEEPSEEK_V32, "num_attention_heads": heads, "num_key_value_heads": heads}
-    options = parse_serve_flags(["--max-model-len", "8192", "--kv-cache-dtype", "fp8"])
-    found = plan(load_model_config(config), options, release=release, available=GIB, device="NVIDIA B200")
-    assert {spec.spec.page_size_bytes for spec in found.specs} == {64 * 132, 64 * latent}
-
-
 def test_sparse_latents_have_no_other_attention_from_0_29() -> None:
     found = _planned(_DEEPSEEK_V32, "--max-model-len 8192 -tp 4", 7 * GIB, env={"VLLM_MLA_DISABLE": "1"})
     assert _figures(found) == (22866, 1463424, "178.64")
@@ -447,3 +367,6 @@ def test_windows_took_the_bytes_of_8_bit_for_int4_until_0_27(release: str, slidi
     assert {(spec.spec.kind, spec.spec.page_size_bytes, spec.count) for spec in found.specs} == {
         ("FullAttentionSpec", 17408, 3), ("SlidingWindowSpec", sliding, 9),
     }  # fmt: skip
+
+
+_GPT_OSS = {**_configs.GPT_OSS_20B, "num_hidden_layers": 7}

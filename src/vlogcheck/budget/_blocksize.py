@@ -6,7 +6,7 @@ and ``HybridAttentionMambaModelConfig`` of vllm/model_executor/models/config.py 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lcm
 from typing import TYPE_CHECKING
 
@@ -35,16 +35,42 @@ _CHUNKED_STATES = frozenset({"bamba", "falcon_h1", "granitemoehybrid", "mamba2",
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """The block size of attention layers, of states, and the page states are padded to."""
+    """The block size of attention layers, of states, and the pages states and sliding layers are padded to."""
 
     attention: int
     state: int
     state_page: int | None
     assumption: str | None = None
+    shared_page: int | None = None
 
 
 def choose(model: ModelConfig, settings: Settings, *, states: bool = True) -> BlockSizes:
     """Return the block sizes for one model and its settings; ``states``: whether the worker holds state layers."""
+    sizes = _alone(model, settings, states=states)
+    if settings.options.kv_cache_dtype_skip_layers and settings.release.since("0.25.1"):
+        return _shared(sizes, model, settings)
+    return sizes
+
+
+def _shared(sizes: BlockSizes, model: ModelConfig, settings: Settings) -> BlockSizes:
+    """Return sizes with which a quantised page holds the least block of a layer that is not quantised.
+
+    ``_align_heterogeneous_kv_block_size`` of vllm/platforms/interface.py, 0.25.1 on.
+    """
+    k, v = head_sizes(model, settings, "full")
+    quantised, plain = bytes_per_head(settings, k, v), (k + v) * ELEMENT_BYTES[settings.dtype]
+    if plain <= quantised:
+        return sizes
+    heads = share(model.num_kv_heads, settings.tp)  # of the model, whatever its global layers have
+    align = max(DEFAULT, sizes.attention)
+    required = max(heads * plain * (fixed_block(model, settings) or DEFAULT), sizes.state_page or 0)
+    block = max(sizes.attention, align * cdiv(required, align * heads * quantised))
+    page = block * heads * quantised
+    padded = None if sizes.state_page is None else page
+    return replace(sizes, attention=block, state_page=padded, shared_page=page)
+
+
+def _alone(model: ModelConfig, settings: Settings, *, states: bool) -> BlockSizes:
     chosen, assumption = _attention(model, settings)
     if not traits.has_state(model) or settings.is_v0:
         return BlockSizes(chosen, 0, None, assumption)
@@ -76,13 +102,6 @@ def _attention(model: ModelConfig, settings: Settings) -> tuple[int, str | None]
         # bit
         align = max(DEFAULT, asked or DEFAULT)
         return align * cdiv(2 * DEFAULT, align), None
-    if settings.options.kv_cache_dtype_skip_layers and release.since("0.25.1"):
-        # a page of 16 tokens in the model's own type has to fit the page of the quantised layers
-        k, v = head_sizes(model, settings, "full")
-        align = max(DEFAULT, asked or DEFAULT)
-        quantised, plain = bytes_per_head(settings, k, v), (k + v) * ELEMENT_BYTES[settings.dtype]
-        if plain > quantised:
-            return align * cdiv(plain * DEFAULT, align * quantised), None
     return asked or fixed_block(model, settings) or DEFAULT, None
 
 

@@ -108,7 +108,9 @@ def _unify_pages(entries: list[tuple[int, LayerSpec]], settings: Settings) -> li
             new = spec
         elif spec.kind == MAMBA and release.since("0.26.0"):
             new = spec.padded_to(largest)
-        elif largest % page == 0 and spec.kind != MAMBA and spec.page_padded is None:
+        elif largest % page == 0 and spec.kind != MAMBA and spec.page_padded is not None:
+            raise CannotGroupError("A padded page cannot be made larger by more tokens.")
+        elif largest % page == 0 and spec.kind != MAMBA:
             new = spec.with_block_size(spec.block_size * (largest // page))
         elif release.since("0.24.0") and spec.kind not in {MAMBA, MLA}:
             new = spec.padded_to(largest)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vlogcheck.budget import _traits
 from vlogcheck.budget._drafts import unknown_drafter
-from vlogcheck.budget._pattern import layer_kinds
+from vlogcheck.budget._pattern import STATE_KINDS, layer_kinds
 from vlogcheck.budget.model import ModelConfig, ModelConfigError
 
 if TYPE_CHECKING:
@@ -50,11 +50,22 @@ def is_known_name(model: ModelConfig) -> bool:
     return (model.text_model_type or model.model_type) in _KNOWN
 
 
-def _skips_plainly(model: ModelConfig, options: ServeOptions, release: Release) -> bool:
-    """Whether every layer is plain full attention in a format of one size, so that the excluded ones are known."""
-    if release.before("0.20.2") or options.kv_cache_dtype.startswith("turboquant"):
+def _skips_known(model: ModelConfig, options: ServeOptions, release: Release) -> bool:
+    """Whether the layers kept out of the cache's quantisation are modelled.
+
+    Plain full attention from 0.20.2 on in any format of one size; with windows and states for fp8 from 0.26.0 on, when a
+    page came to be shared.
+    """
+    name, stated = options.kv_cache_dtype, _traits.checkpoint_cache_dtype(model, release)
+    if name in {"bfloat16", "float16"} or (name == "auto" and stated is None):
+        return True  # nothing is quantised
+    kinds = {kind for layer in layer_kinds(model) for kind in layer}
+    if release.before("0.20.2") or name.startswith("turboquant"):
         return False
-    return {kind for layer in layer_kinds(model) for kind in layer} == {"full"}
+    if kinds == {"full"}:
+        return True
+    eight_bit = name in {"fp8", "fp8_e4m3", "fp8_e5m2"} or (name == "auto" and stated == "fp8")
+    return release.since("0.26.0") and eight_bit and kinds <= STATE_KINDS | {"full", "sliding", "cross"}
 
 
 def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) -> str | None:
@@ -66,8 +77,8 @@ def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) 
         "hybrid_layer_pattern" in model.text or values.has("swa_num_key_value_heads")
     ):
         return "layers with their own number of KV heads are not modelled"
-    if options.kv_cache_dtype_skip_layers and not _skips_plainly(model, options, release):
-        return "layers excluded from KV-cache quantisation are modelled for full attention only, from 0.20.2 on"
+    if options.kv_cache_dtype_skip_layers and not _skips_known(model, options, release):
+        return "layers excluded from KV-cache quantisation are not modelled for this model, cache type and release"
     turboquant = options.kv_cache_dtype.startswith("turboquant")
     if turboquant and options.pipeline_parallel_size > 1 and release.since("0.30.0"):
         return "turboquant on pipeline stages, which may each choose a block size of their own, is not modelled"

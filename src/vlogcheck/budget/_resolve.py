@@ -49,9 +49,8 @@ def resolve(
         batched = _default_batched(model, options, release, device, length, seqs)
         notes.append(f"--max-num-batched-tokens not given: {batched} assumed (server on this class of card)")
     prefix = _prefix_caching(model, options, release)
-    sparse = model.values.has("index_topk") and release.since("0.29.0")  # these have no other attention
     off = env.get("VLLM_MLA_DISABLE", "0").strip() in {"1", "true", "True"}
-    use_mla = traits.is_mla(model, release) and (sparse or not off)
+    use_mla = traits.is_mla(model, release) and (not off or traits.has_latents_alone(model, release))
     spec = options.speculative_config or {}
     tokens = spec.get("num_speculative_tokens") or 0
     if spec and not tokens and str(spec.get("method") or "mtp").endswith("mtp"):

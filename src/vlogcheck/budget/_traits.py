@@ -62,6 +62,12 @@ def is_mla(model: ModelConfig, release: Release) -> bool:
     return model.is_mla and kind in _MLA_TYPES and release.since("0.10.0" if kind == "kimi_k2" else "0.7.1")
 
 
+def has_latents_alone(model: ModelConfig, release: Release) -> bool:
+    """Whether the model's class has no other attention for ``VLLM_MLA_DISABLE`` to choose."""
+    sparse = model.values.has("index_topk") and release.since("0.29.0")
+    return sparse or model.text_model_type == "pangu_ultra_moe"
+
+
 def is_pooling(model: ModelConfig) -> bool:
     """Whether the architecture is one that vLLM serves without generating."""
     return (model.architecture or "").endswith(_POOLING_ENDINGS) or is_encoder_only(model)

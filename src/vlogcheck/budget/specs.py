@@ -80,7 +80,7 @@ def build_layers(model: ModelConfig, settings: Settings) -> ModelLayers:
 
     """
     sizes = _blocksize.choose(model, settings)
-    context = Context(model, settings, sizes.attention, sizes.state, sizes.state_page)
+    context = Context(model, settings, sizes.attention, sizes.state, sizes.state_page, sizes.shared_page)
     notes = [sizes.assumption] if sizes.assumption else []
     kinds = layer_kinds(model)
     if settings.options.disable_sliding_window:

@@ -25,6 +25,7 @@ class Context:
         block_size: tokens per block of the attention layers.
         state_block_size: tokens between kept states.
         state_page: bytes a state's page is padded to, ``None`` without padding.
+        shared_page: bytes a sliding layer's page is padded to where some layers are kept out of the cache's quantisation.
 
     """
 
@@ -33,6 +34,12 @@ class Context:
     block_size: int
     state_block_size: int
     state_page: int | None = None
+    shared_page: int | None = None
+
+    def skips(self, index: int, *, sliding: bool = False) -> bool:
+        """Whether a layer is kept out of the quantisation of the cache (``--kv-cache-dtype-skip-layers``)."""
+        skipped = self.settings.options.kv_cache_dtype_skip_layers
+        return str(index) in skipped or (sliding and "sliding_window" in skipped)
 
 
 def builds(*kinds: str) -> Callable[[Builder], Builder]:

@@ -79,9 +79,7 @@ def full(context: Context, index: int) -> LayerSpec:
             kind = TURBOQUANT if settings.release.before("0.28.0") else FULL
             return replace(spec, kind=kind, content_bytes=spec.num_kv_heads * slot, variant=settings.cache_dtype)
         return _unquantised(spec, settings)
-    if str(index) in settings.options.kv_cache_dtype_skip_layers:
-        return _unquantised(spec, settings)
-    return spec
+    return _unquantised(spec, settings) if context.skips(index) else spec
 
 
 def _takes_no_cache_dtype(model: ModelConfig) -> bool:
@@ -115,6 +113,13 @@ def sliding(context: Context, index: int) -> LayerSpec:
         # the class did not halve its elements yet
         width = spec.head_size + spec.head_size_v + 8
         spec = replace(spec, content_bytes=spec.num_kv_heads * width)
+    if context.skips(index, sliding=True):
+        spec = _unquantised(spec, settings)
+    if context.shared_page is not None:
+        fits = context.shared_page // spec.content_bytes // 16 * 16 if settings.release.since("0.30.0") else 16
+        return replace(
+            spec, kind=SLIDING, window=window, block_size=max(16, fits), page_padded=context.shared_page
+        )  # fmt: skip
     if settings.release.since("0.25.1") and settings.release.before("0.30.0") and not fixed_block(model, settings):
         size = min(size, 16)  # these releases gave sliding layers the backend's smallest block
     elif settings.release.since("0.31.0"):
@@ -141,4 +146,5 @@ def chunked(context: Context, index: int) -> LayerSpec:
 @builds("cross")
 def cross(context: Context, index: int) -> LayerSpec:
     """Build the cache of the encoder's output, once per request."""
-    return replace(attention_spec(context, "cross", index), kind=CROSS)
+    spec = attention_spec(context, "cross", index)
+    return replace(_unquantised(spec, context.settings) if context.skips(index) else spec, kind=CROSS)

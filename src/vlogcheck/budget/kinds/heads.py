@@ -76,12 +76,18 @@ def fixed_block(model: ModelConfig, settings: Settings, kind: str = "full") -> i
     """Return the tokens per block the kernel fixes for the heads of such a layer, ``None`` where it takes any multiple of 16.
 
     FlashAttention 4 runs heads of 256 elements on Blackwell in pages of 128 tokens; soft caps, quantised caches, prefixes
-    that look both ways and context parallelism leave them to another kernel (``fa_utils.py``, 0.29.0 on).
+    that look both ways and context parallelism leave them to another kernel (``fa_utils.py``, 0.29.0 on). On Hopper it reads
+    fp8 caches of heads of 512 elements in pages of 64 tokens (``flash_attn.py``, 0.31.0 on).
     """
-    options = settings.options
-    if settings.release.before("0.29.0") or settings.device.capability // 10 != 10 or not model.num_attention_heads:
+    options, release, family = settings.options, settings.release, settings.device.capability // 10
+    if release.before("0.29.0") or model.is_mla or not model.num_attention_heads:
         return None
-    if model.is_mla or head_sizes(model, settings, kind) != (256, 256):
+    if (options.attention_backend or "FLASH_ATTN").upper() != "FLASH_ATTN":
+        return None
+    sizes, quantised = head_sizes(model, settings, kind), settings.cache_dtype in {"fp8", "fp8_e4m3"}
+    if family == 9 and release.since("0.31.0") and sizes == (512, 512) and quantised:
+        return None if (options.block_size or 64) % 64 else 64
+    if family != 10 or sizes != (256, 256):
         return None
     looks_both_ways = model.model_type in _PREFIX_TYPES or model.outer.flag("is_mm_prefix_lm")
     if (
@@ -90,7 +96,6 @@ def fixed_block(model: ModelConfig, settings: Settings, kind: str = "full") -> i
         or options.decode_context_parallel_size > 1
         or model.values.number("attn_logit_softcapping")
         or (looks_both_ways and options.unused.get("language_model_only") not in (True, "true", "True"))
-        or (options.attention_backend or "FLASH_ATTN").upper() != "FLASH_ATTN"
     ):
         return None
     return 128
