@@ -22,7 +22,9 @@ OWN = {"line", "time", "wrapper_time", "container", "path"}
 
 def records(lines: list[str]) -> list[str]:
     found = []
-    for record in parse(("\n".join(lines) + "\n").encode()):
+    made = list(parse(("\n".join(lines) + "\n").encode()))
+    assert len({record.container for record in made}) == 1, "one server is taken for several"
+    for record in made:
         found.append(
             json.dumps({name: value for name, value in record.to_dict().items() if name not in OWN}, default=str)
         )

@@ -22,7 +22,7 @@ from ._learned import RECORD_WORDS, Heads, column
 from ._named import without_ray_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["VLLM_START", "WIDEST", "Unwrapped", "Unwrapper", "is_hard_wrapped", "rejoin"]
 
@@ -117,7 +117,7 @@ class Unwrapper:
                 if line[:1] == "{":
                     return "{"
                 return f"{family.__name__} {layer.source} {_FIGURES.sub('', layer.time or '')}"
-        return "head" if self._heads.take(line) else None
+        return "head" if self._heads.known(line, 0) or self._heads.learn(line, 0) else None
 
     def _peel(self, text: str, within: Unwrapped) -> Unwrapped:
         _, time, outer, _, fields, stream, depth = within
@@ -127,7 +127,7 @@ class Unwrapper:
         while depth < _MAX_LAYERS:
             if VLLM_START.match(text) or UVICORN.match(text) or "\n" in text:
                 break
-            layer = self._family(text) or self._column(text, depth) or self._heads.take(text)
+            layer = self._layer(text, depth)
             if layer is None:
                 break
             depth += 1
@@ -138,7 +138,7 @@ class Unwrapper:
                 self._state.is_carrier(shape)
             shape = layer.shape
             if fields is not None:
-                if not self._is_wrapped_message(layer):
+                if not self._is_wrapped_message(layer, depth):
                     inside = _PREFIX_INSIDE.search(text)
                     if inside is not None and _PROGRESS.search(text[: inside.start()]):
                         fields = None  # the server's own output, a message behind a progress bar
@@ -158,20 +158,23 @@ class Unwrapper:
             text = without_ray_count(text)
         return Unwrapped(text, time, " ".join(sources) or None, False, fields, stream, depth)
 
-    def _is_wrapped_message(self, layer: Layer) -> bool:
+    def _is_wrapped_message(self, layer: Layer, depth: int) -> bool:
         """Whether the messages of such records are lines in a wrapper: one that holds a line of vLLM or a record shows it."""
         if self._state.carries_lines(layer.shape):
             return True
         text = layer.text
-        if any(word in text for word in RECORD_WORDS) and self._holds_line(text, self._layer):
+        if any(word in text for word in RECORD_WORDS) and self._holds_line(text, depth):
             self._state.is_carrier(layer.shape)
             return True
         return False
 
-    def _holds_line(self, text: str, peel: Callable[[str], Layer | None] | None = None) -> bool:
-        """Whether a text is wrapped, and a line as vLLM begins it is inside, or a record of a logging formatter."""
-        for _ in range(_MAX_LAYERS):
-            layer = (peel or self._family)(text)
+    def _holds_line(self, text: str, depth: int | None = None) -> bool:
+        """Whether a text is wrapped, and a line as vLLM begins it is inside, or a record of a logging formatter.
+
+        With the number of wrappers around the text, heads count as well.
+        """
+        for inner in range(_MAX_LAYERS):
+            layer = self._family(text) if depth is None else self._layer(text, depth + inner)
             if layer is None:
                 return False
             if VLLM_PREFIX.search(layer.text[:_BEGINNING]):  # behind VLLM_LOGGING_PREFIX, say
@@ -192,8 +195,13 @@ class Unwrapper:
                 return layer
         return None
 
-    def _layer(self, text: str) -> Layer | None:
-        return self._family(text) or self._heads.take(text)
+    def _layer(self, text: str, depth: int) -> Layer | None:
+        return (
+            self._heads.known(text, depth)
+            or self._family(text)
+            or self._column(text, depth)
+            or self._heads.learn(text, depth)
+        )
 
     def _column(self, text: str, depth: int) -> Layer | None:
         if "," not in text or (self._state.column is not None and self._state.column[2] != depth):

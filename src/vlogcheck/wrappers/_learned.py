@@ -2,12 +2,14 @@
 
 What stood in front of vLLM's own prefix, of a record or of another wrapper with a line of vLLM inside the same way, digits
 aside, in two lines is a wrapper, and is then taken off every line that begins with it. A single word in brackets is taken at
-once, and so is what stands in front of JSON.
+once, and so is what ends in a mark (`gpu0> `) in front of another wrapper, and whatever stands in front of JSON.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from vlogcheck._lazy import pattern
@@ -46,12 +48,17 @@ class Heads:
         self._holds_line = holds_line
         self._seen: dict[str, int] = {}
         self._known: dict[str, re.Pattern[str]] = {}
+        self._words: dict[int, set[str]] = {}  # in brackets, by how many wrappers are around them
 
-    def take(self, text: str) -> Layer | None:
-        """Take off a known head, or learn one. Only for lines that no family took."""
-        for shape, known in self._known.items():
+    def known(self, text: str, depth: int) -> Layer | None:
+        """Take off a head that was learned. `depth` is how many wrappers are around the text."""
+        for known in self._known.values():
             if found := known.match(text):
-                return Layer(text[found.end() :], source=self._source(shape, found[0]))
+                return Layer(text[found.end() :], source=self._source(found[0], depth))
+        return None
+
+    def learn(self, text: str, depth: int) -> Layer | None:
+        """Learn a head, and take it off once it is one. Only for lines that nothing else took."""
         if len(self._seen) > _MOST_SEEN or not any(word in text for word in RECORD_WORDS):
             return None
         head, at_once = self._head(text)
@@ -59,39 +66,39 @@ class Heads:
             return None
         shape = _DIGITS.sub("0", head)
         count = self._seen[shape] = self._seen.get(shape, 0) + 1
-        if not (at_once or _WORD.match(head)) and (count < 2 or not _looks_like_mark(head)):
+        word = _WORD.match(head) is not None
+        if not (at_once or word) and (count < 2 or not _looks_like_mark(head)):
             return None
         if len(self._known) < _MAX_HEADS:
             self._known[shape] = re.compile(_expression(head))
-        return Layer(text[len(head) :], source=self._source(shape, head))
+            if word:
+                self._words.setdefault(depth, set()).add(shape)
+        return Layer(text[len(head) :], source=self._source(head, depth))
 
     def _head(self, text: str) -> tuple[str, bool]:
         """Return what stands in front of the line or record in a text, and whether what follows proves it to be a head."""
         prefix = VLLM_PREFIX.search(text[: _MAX_HEAD + 300])
-        end = prefix.start() if prefix else _MAX_HEAD
-        for tried, found in enumerate(_INSIDE.finditer(text, 1, min(end, _MAX_HEAD) + 1)):
-            if tried == _MAX_TRIES:
-                break
-            start = found.start()
-            if found["string"]:  # its indentation shows that the string is a line of JSON
+        end = min(prefix.start() if prefix else _MAX_HEAD, _MAX_HEAD)
+        inside = [(found.start(), found.lastgroup) for found in islice(_INSIDE.finditer(text, 1, end + 1), _MAX_TRIES)]
+        marks = [(mark.end(), "mark") for mark in islice(_MARK.finditer(text, 0, end), _MAX_TRIES)]
+        for start, kind in sorted((*inside, *marks), key=itemgetter(0)):
+            if kind == "string":  # its indentation shows that the string is a line of JSON
                 bare = len(text[:start].rstrip())
                 start = min(bare + 1, start - 1) if start - bare > 1 else start
-            if self._holds_line(text[start:]):
-                quoted = found["string"] is not None
-                end_of_string = quoted and text.rstrip(" \t\r,").endswith('\\n"')
-                proven = (
-                    found["object"] or end_of_string or (not quoted and _ENDED.search(text, max(start - 4, 0), start))
-                )
-                return text[:start], bool(proven)
-        if prefix is None or end > _MAX_HEAD:
+            if 0 < start < end + (kind != "mark") and self._holds_line(text[start:]):
+                line_of_json = kind == "string" and text.rstrip(" \t\r,").endswith('\\n"')
+                marked = kind != "string" and _ENDED.search(text, max(start - 4, 0), start) is not None
+                return text[:start], kind == "object" or line_of_json or marked
+        if prefix is None or prefix.start() > _MAX_HEAD:
             return "", False
         tag = VLLM_TAG.search(text, 0, end)  # VLLM_LOGGING_PREFIX stands between it and the level
         return text[: tag.start() if tag else end], False
 
-    def _source(self, shape: str, head: str) -> str | None:
+    def _source(self, head: str, depth: int) -> str | None:
         # A logging prefix is missing on everything vLLM's logger did not write (server ready, tracebacks): with a
         # single prefix in the file, those lines are of the same server, so naming a source would tear it apart.
-        return head.strip(" \t[]<>{}:|") or None if len(self._known) > 1 and _WORD.match(head) else None
+        several = len(self._words.get(depth, ())) > 1
+        return head.strip(" \t[]<>{}:|") or None if several and _WORD.match(head) else None
 
 
 def _expression(head: str) -> str:
