@@ -9,7 +9,7 @@ import pytest
 from vlogcheck import check
 from vlogcheck._collector import startups
 from vlogcheck.lines import Splitter
-from vlogcheck.records import FreeMemoryTooLow, OutOfMemory
+from vlogcheck.records import FreeMemoryTooLow, KVCacheCapacity, OutOfMemory
 from vlogcheck.scan import Parser, parse_lines
 from vlogcheck.template import Record
 
@@ -214,6 +214,16 @@ def test_remark_behind_a_broken_message(remark: str) -> None:
     )
     assert isinstance(refused, FreeMemoryTooLow)
     assert (refused.device, refused.requested_gib) == ("xpu:1", 54.71)
+
+
+@pytest.mark.parametrize("device", ["GPU", "CPU", "NPU"])
+def test_capacity_broken_behind_its_comma(device: str) -> None:
+    pool = one(
+        f"(EngineCore pid=26105) INFO [kv_cache_utils.py:2395] {device} KV cache size: 34,032 tokens,",
+        "  Maximum concurrency for 4,096 tokens per request: 8.31x",
+    )
+    assert isinstance(pool, KVCacheCapacity)
+    assert (pool.tokens, pool.max_model_len, pool.max_concurrency, pool.device) == (34032, 4096, 8.31, device)
 
 
 @pytest.mark.parametrize("backend", ["CUDA", "HIP", "XPU", "MUSA"])

@@ -45,7 +45,7 @@ _OPENING = pattern(
     r"(?:[\w.]+(?:Error|Exception): )?"
     r"(?:Free memory on device\b|To serve at least one request with\b|No available memory for the\b"
     r"|(?:CUDA|HIP|XPU|NPU|MUSA|MLU) out of memory\.|(?:Loading model weights|Model loading) took\b|Available KV cache memory:"
-    r"|GPU KV cache size:|Maximum concurrency for\b)"
+    r"|(?:GPU|CPU|[NTXH]PU) KV cache size:|Maximum concurrency for\b)"
 )
 """How these messages begin."""
 _DOTS = pattern(r"(?:`?\.`?| ?(?:\.{3}|\u2026)\)?)$")
