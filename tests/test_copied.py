@@ -216,6 +216,23 @@ def test_remark_behind_a_broken_message(remark: str) -> None:
     assert (refused.device, refused.requested_gib) == ("xpu:1", 54.71)
 
 
+def test_the_cpu_s_refusal_broken_and_cut_and_behind_an_arrow() -> None:
+    broken = one(
+        "ValueError: Available memory on node 0 (3.86/16.0 GiB) on startup is less than",
+        "desired CPU memory utilization (0.92, 14.72 GiB). On the CPU backend, the",
+        "`--gpu-memory-utilization` flag controls the fraction of CPU memory reserved",
+        "(despite its name).",
+    )
+    assert isinstance(broken, FreeMemoryTooLow)
+    assert (broken.free_gib, broken.requested_gib) == (3.86, 14.72)
+    arrow = one(
+        "=> Available memory on node 0 (0.01/0.47 GiB) on startup is less than desired CPU memory utilization (0.9, 0.43"
+        " GiB). Decrease --gpu-memory-utilization or reduce CPU memory used by other processes."
+    )
+    assert isinstance(arrow, FreeMemoryTooLow)
+    assert arrow.total_gib == 0.47
+
+
 @pytest.mark.parametrize("device", ["GPU", "CPU", "NPU"])
 def test_capacity_broken_behind_its_comma(device: str) -> None:
     pool = one(

@@ -18,6 +18,7 @@ from vlogcheck.deployment import block_size_of, platform_of
 from vlogcheck.device_rule import device_rule
 from vlogcheck.expect import Expectation
 from vlogcheck.observed import observe
+from vlogcheck.registry import Severity
 from vlogcheck.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -340,6 +341,16 @@ def test_tpus_print_all_their_terms_in_one_line(reserve: str, kept: int, availab
     assert left is not None
     assert 0 in left
     assert not [f for f in check(text.encode()).findings if f.code.startswith("VL1")]
+
+
+def test_the_cpu_s_refusal_is_about_no_card() -> None:
+    text = (
+        "ValueError: Available memory on node 0 (1.8/3.0 GiB) on startup is less than desired CPU memory utilization (0.92,"
+        " 2.76 GiB). Decrease --gpu-memory-utilization or reduce CPU memory used by other processes.\n"
+    )
+    (startup,) = read(text.encode()).startups
+    assert platform_of(startup) == "cpu"
+    assert [f.code for f in check(text.encode()).findings if f.severity != Severity.NOTE] == ["VL901"]
 
 
 def test_gaudi_prints_its_kv_cache_in_its_own_words() -> None:

@@ -43,6 +43,8 @@ __all__ = [
 
 _MODELLED = frozenset({"cuda", "rocm", "cpu"})
 _NAMES = {"ascend": "npu", "gpu": "cuda", "neuron": "neuron"}
+_NODE = "Available memory on node {"
+"""How refusals of the CPU back end begin."""
 _BACKENDS = {"HIP": "rocm", "XPU": "xpu", "NPU": "npu", "HPU": "hpu", "TPU": "tpu"}
 _FILES = {name: name for name in ("cpu", "xpu", "hpu", "tpu")} | {"worker_v1.py": "npu", "model_runner_v1.py": "npu"}
 _FILES_OF = tuple(
@@ -104,7 +106,7 @@ def _told_by_files(startup: Startup) -> str | None:
         name = _FILES.get(file) or (_FILES.get(file.partition("_")[0]) if file.startswith(_FILES_OF) else None)
         if name is not None:
             return name
-        if isinstance(record, CPUKVCache):
+        if isinstance(record, CPUKVCache) or (record.template is not None and record.template.text.startswith(_NODE)):
             return "cpu"
         if file.endswith("_npu.py") or (
             record.template is not None and record.template.source in ("cann", "torch_npu")
