@@ -30,8 +30,9 @@ FRAGMENTS = (
     *SUSPICIOUS, METRICS, "ngine", " graph", "orker", "_model", "prefi", "shutdown", "fault", " size",
     "Using ", "illed", "rted ", " rank", "tting ", " startup", "ignal", "device", "-cache", "vLLM ", "etected ", "_ERROR_",
     "oading ", "ager ", "ache f", "imed out", "imes out", "Connect", "nitial", "llocat", "pping ", "exit ", " runn",
-    "ALLOC_FAI", "CCL error", " length ", "inished ", "asting ", "_size ", "Exception", "HostRegis", "_batched_",
-    " enabled", "atchdog ", " mmap ", "SPACE ", "torch.", "Async", "Disabling", "Starting ", "Route: ", " code 137",
+    "ALLOC_FAI", "CCL error", " length ", "inished ", "asting ", "_size ", "Exception", "_batched_", " enabled", "atchdog ",
+    " mmap ", "SPACE ", "torch.", "Async", "Starting ", "Route: ", " code 137", "RESOURCE_E", "rror code ", " SIG",
+    "::bad_allo", "eError", "(): ", "_mem:", " GPU", "Code", "model ", "s error", "oaded ",
 )  # fmt: skip
 """Pieces that many templates share and that access lines, request lines and English prose hardly ever hold.
 

@@ -42,18 +42,7 @@ class Raised(Record):
                 example=f"{name}Error",
                 values={"error": name, "ending": "Error", "text": ""},
             )
-            for name in (
-                "Assertion",
-                "NotImplemented",
-                "Attribute",
-                "Runtime",
-                "Value",
-                "Type",
-                "Key",
-                "Index",
-                "EOF",
-                "Timeout",
-            )
+            for name in ("Assertion", "NotImplemented", "Runtime", "Value", "EOF", "Timeout")
         ),
         Template(
             "Exception: {text}",
