@@ -525,3 +525,29 @@ def test_signals_among_the_exit_codes_are_told(codes: str, code: str, observed: 
 )
 def test_an_error_that_ends_an_engine_is_vllm_s_own_word(line: str, *, failing: bool) -> None:
     assert bool(check(log(line)).failing) == failing
+
+
+RAY_DIED = (
+    "2023-09-20 11:38:09,990\tWARNING worker.py:2058 -- A worker died or was killed while executing a task by an unexpected"
+    " system error. To troubleshoot the problem, check the logs for the dead worker. RayTask ID: ff Worker ID: 9b Node ID: 81"
+    " Worker IP address: 10.48.2.3 Worker port: 37523 Worker PID: 4855 Worker exit type: SYSTEM_ERROR Worker exit detail: Worker"
+    " unexpectedly exits with a connection error code 2. (1) The process is killed by SIGKILL by OOM killer."
+)
+
+
+def test_ray_says_that_a_worker_died() -> None:
+    (finding,) = check(log(BANNER, LOADED) + RAY_DIED.encode()).failing
+    assert (finding.code, finding.observed) == ("VL912", "process 4855 ended")
+    assert [f.code for f in check(RAY_DIED.encode()).findings] == ["VL001"], "another program's worker"
+
+
+def test_what_the_driver_does_not_tell_of_processes_is_no_figure() -> None:
+    """WSL2."""
+    none = "17179869184.00 GiB memory in use."
+    text = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.19 GiB. GPU 1 has a total capacity of 24.00 GiB of which"
+        f" 0 bytes is free. Process 60 has {none} Including non-PyTorch memory, this process has {none} Of the allocated memory"
+        " 7.89 GiB is allocated by PyTorch, and 168.42 MiB is reserved by PyTorch but unallocated."
+    )
+    (finding,) = check(log(BANNER, text)).failing
+    assert (finding.code, finding.observed) == ("VL904", "1.19 GiB asked for, 0.00 GiB of 24.00 GiB free on device 1")

@@ -34,6 +34,7 @@ from vlogcheck.records import (
     ProcessKilled,
     ProfilingMemoryChanged,
     Raised,
+    RayWorkerDied,
     RendezvousTimeout,
     ServerProcessDied,
     Shutdown,
@@ -77,7 +78,7 @@ _HOST = (OOMKilled, HostAllocationFailed, NoSpaceLeft, ProcessKilled, Crashed)
 _COMMUNICATION = (CollectiveTimeout, RendezvousTimeout, CommunicationError, PeerLost)
 _TIMEOUTS = (EngineTimeout,)
 _ERRORS = (EngineFailed, WorkerFailed, EngineInitFailed, Raised)
-DEATHS = (WorkerDied, EngineDied, ServerProcessDied, EngineDead)
+DEATHS = (WorkerDied, RayWorkerDied, EngineDied, ServerProcessDied, EngineDead)
 _HOST_SIGNALS = (7, 9)
 """SIGBUS: memory that was mapped could not be had; SIGKILL: on a server nearly always the host's memory."""
 _ASKING_SIGNALS = (2, 15)
@@ -93,7 +94,7 @@ PROOF = (
     OOMKilled,
     Crashed,
     OutOfMemory,
-    *DEATHS,
+    *(kind for kind in DEATHS if kind is not RayWorkerDied),
 )
 """What alone shows that a server which was ready is not any more (other errors may be one request's)."""
 
@@ -127,7 +128,7 @@ def root_of(window: list[Record]) -> tuple[str, Record] | None:
         (("refusal", REFUSALS), ("option", _OPTIONS), ("oom", (OutOfMemory,)), ("host", _HOST)),
         (("communication", _COMMUNICATION),),
         (("timeout", _TIMEOUTS),),
-        (("error", _ERRORS), ("died", (WorkerDied, EngineDied, ServerProcessDied))),
+        (("error", _ERRORS), ("died", (WorkerDied, RayWorkerDied, EngineDied, ServerProcessDied))),
         (("died", (EngineDead,)),),
     ):
         for record in window:
@@ -162,6 +163,17 @@ def _named(record: Record, window: list[Record]) -> Record:
     if isinstance(record, Raised) or (isinstance(record, WorkerFailed) and record.error):
         return record
     return next((r for r in window if isinstance(r, Raised) and r.line >= record.line), record)
+
+
+def says_nothing(root: tuple[str, Record]) -> bool:
+    """Whether no more than the announcement of an error, or a death, is in the log."""
+    kind, record = root
+    told = getattr(record, "error", None) or isinstance(record, Raised)
+    return (
+        kind in ("error", "died")
+        and not isinstance(record, Crashed)
+        and (not told or str(told).startswith("Traceback"))
+    )
 
 
 def says_serving(record: Record) -> bool:

@@ -49,6 +49,9 @@ _MOST_DIGITS = 64
 _LARGEST = 1 << 63
 """No count, no duration and no size in bytes is as large. What claims to be is no figure: its line stays unrecognised."""
 
+_NOT_TOLD = "17179869184.00 GiB"
+"""torch's print of what the driver does not tell (2**64 - 1 bytes): memory of processes under WSL2."""
+
 
 def _within(value: T, size: float) -> T:
     if not -_LARGEST < size < _LARGEST:  # also for NaN
@@ -76,7 +79,9 @@ def read_gib(text: str, resolution: int = 2, unit: int = GIB) -> GiB:
     return _within(size, size * GIB)
 
 
-def _read_size(text: str) -> GiB:
+def _read_size(text: str) -> GiB | None:
+    if text == _NOT_TOLD:
+        return None
     number, _, unit = text.partition(" ")
     return read_gib(number, unit=SIZE_UNITS[unit])
 

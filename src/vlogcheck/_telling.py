@@ -17,11 +17,13 @@ from vlogcheck.records import (
     HPUMemorySplit,
     KVCacheCapacity,
     KVCacheMemory,
+    LoadStart,
     MaxConcurrency,
     MemoryProfile,
     MemoryUse,
     OutOfMemory,
     Raised,
+    RayWorkerDied,
     ServerArgs,
     ServerVersion,
     TPUKVCache,
@@ -41,6 +43,7 @@ SAYS_SO = (
     EngineConfig,
     ServerVersion,
     ServerArgs,
+    LoadStart,
     WeightsRead,
     GraphCapture,
     EngineInit,
@@ -48,7 +51,7 @@ SAYS_SO = (
     EngineInitFailed,
     EngineTimeout,
     WorkerFailed,
-    *DEATHS,
+    *(kind for kind in DEATHS if kind is not RayWorkerDied),
 )
 """vLLM starting, or failing to: any of them may be all that is left of a start-up's log."""
 _FATAL = ("core.py:", "multiproc_executor.py:")

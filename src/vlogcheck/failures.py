@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vlogcheck._causes import DEATHS, PROOF, counts, root_of, says_serving, says_start, stop_index
+from vlogcheck._causes import DEATHS, PROOF, counts, root_of, says_nothing, says_serving, says_start, stop_index
 from vlogcheck._clock import between
 from vlogcheck._phases import PHASES
 from vlogcheck._tuples import NamedTuple
 from vlogcheck.records import (
     AutoFitImpossible,
-    Crashed,
     DeviceBlocks,
     EngineInit,
     FreeMemoryTooLow,
@@ -146,7 +145,7 @@ def failure_of(startup: Startup) -> Failure | None:
             serving = window
         window = serving if after else _after_progress(startup, window)
     root = root_of(window)
-    if not after and (root is None or _says_nothing(root)):
+    if not after and (root is None or says_nothing(root)):
         root = _below_zero(startup) or root
     if root is None:
         return None
@@ -184,17 +183,6 @@ def _usable_index(startup: Startup) -> int | None:
     if startup.ready is not None:
         return next(i for i, r in enumerate(startup.records) if r is startup.ready)
     return next((i for i, r in enumerate(startup.records) if isinstance(r, EngineInit)), None)
-
-
-def _says_nothing(root: tuple[str, Record]) -> bool:
-    """Whether no more than the announcement of an error, or a death, is in the log."""
-    kind, record = root
-    told = getattr(record, "error", None) or isinstance(record, Raised)
-    return (
-        kind in ("error", "died")
-        and not isinstance(record, Crashed)
-        and (not told or str(told).startswith("Traceback"))
-    )
 
 
 def _below_zero(startup: Startup) -> tuple[str, Record] | None:

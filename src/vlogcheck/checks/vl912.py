@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from vlogcheck._causes import signalled
 from vlogcheck.checks._failing import when_text
 from vlogcheck.failures import Outcome
-from vlogcheck.records import Crashed, EngineInitFailed, ServerProcessDied, WorkerDied
+from vlogcheck.records import Crashed, EngineInitFailed, RayWorkerDied, ServerProcessDied, WorkerDied
 from vlogcheck.registry import Finding, Severity, check
 from vlogcheck.template import Record
 
@@ -32,11 +32,13 @@ def process_died(outcome: Outcome) -> Iterator[Finding]:
             f" driver's own words are in dmesg -T {_when(record)}",
         )
         return
+    if isinstance(record, RayWorkerDied):
+        name = f"process {record.worker_pid}" if record.worker_pid is not None else None
     if isinstance(record, Crashed):
         what, observed = "a process crashed", f"{record.fault} fault"
-    elif isinstance(record, (WorkerDied, ServerProcessDied)):
+    elif isinstance(record, (WorkerDied, RayWorkerDied, ServerProcessDied)):
         what, observed = (
-            "a worker died" if isinstance(record, WorkerDied) else "a front-end process died",
+            "a front-end process died" if isinstance(record, ServerProcessDied) else "a worker died",
             f"{name or 'a process'} ended",
         )
     else:

@@ -317,6 +317,26 @@ class WorkerDied(Record):
     )
 
 
+class RayWorkerDied(Record):
+    """Ray lost a process of its own, vLLM's or another program's."""
+
+    worker_pid: int | None = None
+    """Its process id."""
+
+    templates = (
+        Template(
+            "A worker died or was killed while executing a task by an unexpected system error.{_} Worker PID: {worker_pid} Worker"
+            " exit type: {_}",
+            versions="",
+            source="ray",
+            embedded=True,
+            example="A worker died or was killed while executing a task by an unexpected system error. To troubleshoot the"
+            " problem, check the logs for the dead worker. RayTask ID: ff Worker ID: 9b Node ID: 81 Worker IP address: 10.48.2.3"
+            " Worker port: 37523 Worker PID: 4855 Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits.",
+        ),
+    )
+
+
 class EngineTimeout(Record):
     """An engine did not come up or did not answer in time."""
 
