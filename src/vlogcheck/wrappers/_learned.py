@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WORD = pattern(r"\s*(?:\[[^\[\]\r\n]{1,48}\]|<[^<>\r\n]{1,48}>|\{[^{}\r\n]{1,48}\})[ \t]*[:|]?[ \t]+$")
+_BEFORE = pattern(r"(?:\[[^\[\]\r\n]{1,48}\]|<[^<>\r\n]{1,48}>|[\w.=\-]{1,48} ?[:|>;])[ \t]+$")
 _DIGITS = pattern(r"\d+")
 RECORD_WORDS = ("INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", '{"', "level=")
 """What is in every line of vLLM's logger, whoever formatted it."""
@@ -127,7 +128,8 @@ def column(text: str, depth: int, state: State, holds_line: Callable[[str], bool
     if state.column is None:
         if not 2 <= len(row) <= _MAX_COLUMNS:
             return None
-        place = next((n for n, cell in enumerate(row) if (n and _is_message(cell)) or holds_line(cell)), None)
+        cells = ((number, cell) for number, cell in enumerate(row) if cell.lstrip()[:1] != '"')  # a piece of JSON
+        place = next((number for number, cell in cells if (number and _is_message(cell)) or holds_line(cell)), None)
         if place is None:
             return None
         state.column = (len(row), place, depth)
@@ -136,6 +138,6 @@ def column(text: str, depth: int, state: State, holds_line: Callable[[str], bool
 
 
 def _is_message(cell: str) -> bool:
-    """Whether vLLM's prefix begins a cell or stands behind VLLM_LOGGING_PREFIX there, not in JSON that was cut at its commas."""
-    found = VLLM_PREFIX.search(cell[:_MAX_HEAD]) if not cell[:1].isspace() else None
-    return found is not None and '"' not in cell[: found.start()]
+    """Whether vLLM's prefix begins a cell or stands behind VLLM_LOGGING_PREFIX there."""
+    found = VLLM_PREFIX.search(cell[:_MAX_HEAD])
+    return found is not None and (not found.start() or _BEFORE.match(cell[: found.start()]) is not None)
