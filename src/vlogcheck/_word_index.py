@@ -87,7 +87,8 @@ class WordIndex:
             words = _words(HOLE.sub("\0", without_options(template.text, "")).translate(_EDGES))
         wording = _wording(number, line, words)
         if wording is not None:
-            if len(words) <= SHORT and template is not None:  # one that changes may be several: `code=killed`
+            if len(words) <= SHORT and template is not None and ("=" in template.text or "(" in template.text):
+                # One that changes may be several: `code=killed`.
                 chunks = HOLE.sub("\0", template.text).split()
                 most = max(sum(word != "\0" for word in chunk.translate(_EDGES).split()) for chunk in chunks)
                 wording = wording._replace(spare=max(wording.spare, most))
