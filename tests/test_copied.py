@@ -9,7 +9,7 @@ import pytest
 from vlogcheck import check
 from vlogcheck._collector import startups
 from vlogcheck.lines import Splitter
-from vlogcheck.records import FreeMemoryTooLow, KVCacheCapacity, OutOfMemory
+from vlogcheck.records import FreeMemoryTooLow, KVCacheCapacity, MemoryProfile, OutOfMemory
 from vlogcheck.scan import Parser, parse_lines
 from vlogcheck.template import Record
 
@@ -231,6 +231,21 @@ def test_the_cpu_s_refusal_broken_and_cut_and_behind_an_arrow() -> None:
     )
     assert isinstance(arrow, FreeMemoryTooLow)
     assert arrow.total_gib == 0.47
+
+
+def test_the_profile_of_0_6_4_wrapped_and_as_a_bullet_in_backticks() -> None:
+    said = (
+        "Memory profiling results: duration=18.41 seconds, total_gpu_memory=191.98GiB, initial_memory_usage=71.40GiB,"
+        " peak_torch_memory=86.79GiB, memory_usage_post_profile=73.77GiB, non_torch_memory=6.07GiB, kv_cache_size=95.28GiB,"
+        " gpu_memory_utilization=0.98."
+    )
+    for lines in (
+        textwrap.wrap(f"INFO 12-25 14:00:28 worker.py:265] {said}", 113, break_on_hyphens=False),
+        [f"- `INFO 12-25 14:00:28 worker.py:265] {said}`", "- `INFO 12-25 14:00:29 config.py:9] Hello`"],
+    ):
+        (profile,) = read(*lines)
+        assert isinstance(profile, MemoryProfile)
+        assert (profile.non_torch_gib, profile.kv_cache_gib) == (6.07, 95.28)
 
 
 @pytest.mark.parametrize("device", ["GPU", "CPU", "NPU"])

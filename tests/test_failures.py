@@ -521,6 +521,8 @@ def test_signals_among_the_exit_codes_are_told(codes: str, code: str, observed: 
         ),
         ("(EngineCore pid=9) ERROR 07-12 09:17:33 [core.py:1366] ValueError: no such layer", True),
         ("(APIServer pid=9) ERROR 07-12 09:17:33 [serving_chat.py:6] ValueError: no such request", False),
+        ("ERROR 05-13 11:59:07 engine.py:400] RuntimeError: call aclnnFlashAttentionScore failed, detail:EZ1001", True),
+        ("(VllmWorkerProcess pid=7) ERROR 04-22 07:10:28 [multiproc_worker_utils.py:238] KeyError: 'w13_weight'", True),
     ],
 )
 def test_an_error_that_ends_an_engine_is_vllm_s_own_word(line: str, *, failing: bool) -> None:
@@ -551,3 +553,13 @@ def test_what_the_driver_does_not_tell_of_processes_is_no_figure() -> None:
     )
     (finding,) = check(log(BANNER, text)).failing
     assert (finding.code, finding.observed) == ("VL904", "1.19 GiB asked for, 0.00 GiB of 24.00 GiB free on device 1")
+
+
+def test_the_background_task_of_the_asynchronous_v0_engine() -> None:
+    failed = "Engine background task failed"
+    assert check(log(BANNER, LOADED, POOL, SIZE, INIT, READY)).verdict == "pass"
+    (finding,) = check(log(BANNER, LOADED, POOL, SIZE, INIT, READY, failed, "Traceback (most recent call last):")).failing
+    assert finding.code == "VL916"
+    assert "after the server was ready" in finding.message
+    (finding,) = check(log(failed, "Traceback (most recent call last):")).failing
+    assert "after the server was ready" in finding.message

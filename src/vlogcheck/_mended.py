@@ -20,6 +20,7 @@ from vlogcheck.records import (
     KVCacheMemory,
     KVCacheTooSmall,
     MaxConcurrency,
+    MemoryProfile,
     MemoryUse,
     NoKVCacheMemory,
     OutOfMemory,
@@ -37,15 +38,15 @@ __all__ = ["Mender"]
 
 _MARKS = " \t#=>*`|\u2502\u2022\u258c\u258d\u258e\u258f\u2590-"
 _LONG = (
-    FreeMemoryTooLow, KVCacheCapacity, KVCacheMemory, KVCacheTooSmall, MaxConcurrency, MemoryUse, NoKVCacheMemory, OutOfMemory,
-    WeightsLoaded,
+    FreeMemoryTooLow, KVCacheCapacity, KVCacheMemory, KVCacheTooSmall, MaxConcurrency, MemoryProfile, MemoryUse,
+    NoKVCacheMemory, OutOfMemory, WeightsLoaded,
 )  # fmt: skip
 """The records a broken message may make."""
 _OPENING = pattern(
     r"(?:[\w.]+(?:Error|Exception): )?"
     r"(?:Free memory on device\b|Available memory on node\b|To serve at least one request with\b|No available memory for the\b"
     r"|(?:CUDA|HIP|XPU|NPU|MUSA|MLU) out of memory\.|(?:Loading model weights|Model loading) took\b|Available KV cache memory:"
-    r"|(?:GPU|CPU|[NTXH]PU) KV cache size:|Maximum concurrency for\b)"
+    r"|(?:GPU|CPU|[NTXH]PU) KV cache size:|Maximum concurrency for\b|Memory profiling results: duration=)"
 )
 """How these messages begin."""
 _DOTS = pattern(r"(?:`?\.`?| ?(?:\.{3}|\u2026)\)?)$")

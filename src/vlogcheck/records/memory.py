@@ -125,6 +125,17 @@ class MemoryProfile(Record):
             " peak_torch_memory=16.20GiB memory_usage_post_profile=15.80Gib non_torch_memory=0.75GiB"
             " kv_cache_size=54.23GiB gpu_memory_utilization=0.90",
         ),
+        Template(  # builds for ROCm of December 2024
+            "Memory profiling results: duration={_} seconds, total_gpu_memory={total_gib}GiB,"
+            " initial_memory_usage={initial_gib}GiB, peak_torch_memory={activation_gib}GiB,"
+            " memory_usage_post_profile={after_profile_gib}GiB, non_torch_memory={non_torch_gib}GiB,"
+            " kv_cache_size={kv_cache_gib}GiB, gpu_memory_utilization={gpu_memory_utilization}.",
+            versions="",
+            source="vllm-rocm",
+            example="Memory profiling results: duration=39.11 seconds, total_gpu_memory=79.10GiB, initial_memory_usage=15.69GiB,"
+            " peak_torch_memory=16.20GiB, memory_usage_post_profile=15.80GiB, non_torch_memory=0.75GiB,"
+            " kv_cache_size=54.23GiB, gpu_memory_utilization=0.90.",
+        ),
     )
 
 
