@@ -54,7 +54,14 @@ SAYS_SO = (
     *(kind for kind in DEATHS if kind is not RayWorkerDied),
 )
 """vLLM starting, or failing to: any of them may be all that is left of a start-up's log."""
-_FATAL = ("core.py:", "multiproc_executor.py:", "engine.py:", "multiproc_worker_utils.py:", "worker_base.py:", "ray_utils.py:")
+_FATAL = (
+    "core.py:",
+    "multiproc_executor.py:",
+    "engine.py:",
+    "multiproc_worker_utils.py:",
+    "worker_base.py:",
+    "ray_utils.py:",
+)
 """Files that print an error's text only where it ends their process."""
 LEDGER = (
     WeightsLoaded,
