@@ -132,3 +132,21 @@ def test_layers_kept_out_are_unknown_where_not_modelled() -> None:
     for words, release in (("fp8", "0.25.1"), ("int8_per_token_head", "0.32.0")):
         options = parse_serve_flags(shlex.split(f"--kv-cache-dtype {words} --kv-cache-dtype-skip-layers 2"))
         assert plan(load_model_config(_GPT_OSS), options, release=release, available=GIB).unknown is not None
+
+
+@pytest.mark.parametrize(
+    ("card", "words", "block"),
+    [
+        ("NVIDIA H100", "", 576),
+        ("NVIDIA H100", "--gdn-prefill-backend triton", 544),
+        ("NVIDIA A100-SXM4-80GB", "", 544),
+        ("NVIDIA L40S", "", 544),
+    ],
+)
+def test_only_flashinfer_s_prefill_keeps_states_on_its_way(card: str, words: str, block: int) -> None:  # 0.33.0 read
+    options = parse_serve_flags(shlex.split(f"--max-model-len 32768 {words}"))
+    found = plan(load_model_config(_QWEN3_NEXT), options, release="0.33.0", available=20 * GIB, device=card)
+    sizes = {spec.spec.block_size for spec in found.specs}
+    assert sizes == {block}
+    # three groups of states each keep two or three, beside the tokens
+    assert found.blocks_per_request() == 3 * (3 if block == 576 else 2) + -(-32768 // block)

@@ -17,7 +17,7 @@ from vlogcheck.budget._settings import ELEMENT_BYTES
 from vlogcheck.budget.kinds._base import share
 from vlogcheck.budget.kinds.attention import bytes_per_head, turboquant_slot
 from vlogcheck.budget.kinds.heads import fixed_block, head_sizes, kv_heads
-from vlogcheck.budget.kinds.state import state_of
+from vlogcheck.budget.kinds.state import keeps_checkpoints, state_of
 
 if TYPE_CHECKING:
     from vlogcheck.budget._settings import Settings
@@ -148,8 +148,10 @@ def _hybrid(model: ModelConfig, settings: Settings, chosen: int, assumption: str
         chunk = lcm(settings.options.mamba_block_size or _chunk(model), align)
         needed = chunk * cdiv(cdiv(state, per_token), chunk)
     else:
-        if states and release.since("0.33.0") and settings.mamba_mode == "align" and "gdn" in kinds:
+        if states and "gdn" in kinds and keeps_checkpoints("gdn", model, settings):
             align = lcm(align, 64)  # where prefill checkpoints of a delta net may lie
+            if settings.device.capability >= 100:
+                assumption = "CUDA 13 assumed: with an older one delta nets keep no states of a prefill on its way"
         needed = align * cdiv(state, align * per_token)
     block = max(chosen, needed) if chosen < needed else chosen
     page = block * per_token

@@ -40,17 +40,31 @@ def state_of(kind: str, model: ModelConfig, settings: Settings) -> State:
     return _STATES[kind](model, settings)
 
 
+def keeps_checkpoints(kind: str, model: ModelConfig, settings: Settings) -> bool:
+    """Whether a prefill writes states out on its way, for which one more is kept (``get_prefill_checkpoint_alignment``).
+
+    Mamba-2 from 0.32.0 on; Qwen's gated delta nets from 0.33.0 on where FlashInfer runs their prefill: on Hopper, and on
+    Blackwell with keys of 128 elements and CUDA 13.
+    """
+    release = settings.release
+    if settings.mamba_mode != "align":
+        return False
+    if kind == "mamba2":
+        return release.since("0.32.0")
+    if kind != "gdn" or release.before("0.33.0") or model.text_model_type == "olmo_hybrid":
+        return False
+    if str(settings.options.unused.get("gdn_prefill_backend") or "auto").lower() not in {"auto", "flashinfer"}:
+        return False
+    capability = settings.device.capability
+    return capability == 90 or (capability // 10 in {10, 12} and model.values.integer("linear_key_head_dim") == 128)
+
+
 def _builder(kind: str) -> None:
     @builds(kind)
     def build(context: Context, index: int) -> LayerSpec:
         settings = context.settings
         state = state_of(kind, context.model, settings)
-        checkpoints = 0
-        if settings.mamba_mode == "align" and (
-            (kind == "mamba2" and settings.release.since("0.32.0"))
-            or (kind == "gdn" and settings.release.since("0.33.0"))
-        ):
-            checkpoints = 1
+        checkpoints = int(keeps_checkpoints(kind, context.model, settings))
         speculative = settings.num_speculative_tokens if settings.release.since("0.10.2") else 0
         return LayerSpec(
             kind=MAMBA,
