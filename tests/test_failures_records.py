@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from vlogcheck import check
 from vlogcheck._unknown import looks_like_memory
 from vlogcheck.lines import LogLine
 from vlogcheck.recognise import Recogniser
@@ -288,3 +289,14 @@ def test_units_of_a_reading() -> None:
     assert str(half) == "0.5"
     assert half.bytes.lo <= 512 * MIB <= half.bytes.hi
     assert GiB("7", resolution=0, unit=MIB).bytes.hi >= 7.4 * MIB
+
+
+def test_a_method_that_failed_ends_no_engine() -> None:
+    at = "(EngineCore_0 pid=18516) ERROR 10-09 09:40:09 [core.py:769] "
+    lines = [
+        f"{at}Invocation of profile method failed",
+        f"{at}Traceback (most recent call last):",
+        f"{at}RuntimeError: no",
+    ]
+    assert check("\n".join([*lines, ""]).encode()).verdict == "inconclusive"
+    assert check("\n".join([*lines[1:], ""]).encode()).verdict == "fail", "without the announcement it may be fatal"

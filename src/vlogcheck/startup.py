@@ -19,6 +19,7 @@ from vlogcheck.records import (
     ServedModel,
     ServerArgs,
     ServerVersion,
+    UtilityFailed,
 )
 from vlogcheck.runtime import RunTime, Sample
 from vlogcheck.template import Record
@@ -192,8 +193,9 @@ class Startup(Printed):
     @property
     def identified(self) -> bool:
         """Whether a line says that this is vLLM starting, or failing to: it may be all that is left of a start-up's log."""
-        fatal = not self.runtime.samples and any(map(ends_process, self.records))
-        return fatal or any(isinstance(r, SAYS_SO) for r in self.records)
+        survived = {(r.process, r.source) for r in self.all(UtilityFailed)}
+        ended = (r for r in self.records if ends_process(r) and (r.process, r.source) not in survived)
+        return (not self.runtime.samples and any(ended)) or any(isinstance(r, SAYS_SO) for r in self.records)
 
     @property
     def has_ledger(self) -> bool:

@@ -201,7 +201,7 @@ from vlogcheck.records.progress import (
     ServerStarting,
     UvicornRunning,
 )
-from vlogcheck.records.raised import Raised, TracebackFrame
+from vlogcheck.records.raised import Raised, TracebackFrame, UtilityFailed
 from vlogcheck.records.ranks import (
     ApiServers,
     DataParallelCoordinator,
@@ -461,6 +461,7 @@ __all__ = [
     "TracebackFrame",
     "TransferLayout",
     "TransferPoolFull",
+    "UtilityFailed",
     "UtilizationOutOfRange",
     "UvicornRunning",
     "WarmupFailed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vlogcheck.template import Record, Template, Word
 
-__all__ = ["Raised", "TracebackFrame"]
+__all__ = ["Raised", "TracebackFrame", "UtilityFailed"]
 
 
 class Raised(Record):
@@ -89,5 +89,20 @@ class TracebackFrame(Record):
             source="python",
             embedded=True,
             example='  File "/opt/vllm/v1/worker/gpu_worker.py", line 407, in execute_model',
+        ),
+    )
+
+
+class UtilityFailed(Record):
+    """A method that an engine was asked for failed; the engine goes on, whatever its traceback says (v1/engine/core.py)."""
+
+    method: Word
+    """The method."""
+
+    templates = (
+        Template(
+            "Invocation of {method} method failed",
+            versions=">=0.7.3",
+            example="Invocation of profile method failed",
         ),
     )
