@@ -558,7 +558,9 @@ def test_what_the_driver_does_not_tell_of_processes_is_no_figure() -> None:
 def test_the_background_task_of_the_asynchronous_v0_engine() -> None:
     failed = "Engine background task failed"
     assert check(log(BANNER, LOADED, POOL, SIZE, INIT, READY)).verdict == "pass"
-    (finding,) = check(log(BANNER, LOADED, POOL, SIZE, INIT, READY, failed, "Traceback (most recent call last):")).failing
+    (finding,) = check(
+        log(BANNER, LOADED, POOL, SIZE, INIT, READY, failed, "Traceback (most recent call last):")
+    ).failing
     assert finding.code == "VL916"
     assert "after the server was ready" in finding.message
     (finding,) = check(log(failed, "Traceback (most recent call last):")).failing

@@ -19,7 +19,7 @@ __all__ = [
 
 
 class EngineFailed(Record):
-    """The engine process gives up; its traceback follows (v1/engine/core.py)."""
+    """The engine gives up; its traceback follows (v1/engine/core.py; V0: engine/async_llm_engine.py)."""
 
     phase: str
     """start, serve (the engine had come up), or run where the wording is the same for both."""
@@ -50,6 +50,12 @@ class EngineFailed(Record):
             versions=">=0.6.2,<0.11",
             example="Engine process failed to start. See stack trace for the root cause.",
             values={"phase": "start"},
+        ),
+        Template(
+            "Engine background task failed",
+            versions=">=0.4.0,<0.11",
+            example="Engine background task failed",
+            values={"phase": "serve"},
         ),
         Template(
             "[vllm] Failed to start engine: ",

@@ -141,8 +141,12 @@ class OOMKilled(Record):
                  "slurmstepd: error: Some of the step tasks have been OOM Killed."),
                 ("due to the node running low on memory", "ray",
                  "Task was killed due to the node running low on memory."),
-                ("Workers (tasks / actors) killed due to memory pressure (OOM)", "ray",
+                ("actors) killed due to memory pressure (OOM)", "ray",
                  "1 Workers (tasks / actors) killed due to memory pressure (OOM)"),
+                ("which exceeds the memory usage threshold of {_}. Ray killed this worker", "ray",
+                 "12.49GB / 13.15GB (0.95), which exceeds the memory usage threshold of 0.95. Ray killed this worker (ID: 79)"),
+                ("Refer to the documentation on how to address the out of memory issue: ", "ray",
+                 "Refer to the documentation on how to address the out of memory issue: https://docs.ray.io/oom.html."),
             )
         ),
     )  # fmt: skip
