@@ -291,6 +291,17 @@ def test_units_of_a_reading() -> None:
     assert GiB("7", resolution=0, unit=MIB).bytes.hi >= 7.4 * MIB
 
 
+@pytest.mark.parametrize(
+    ("process", "verdict"), [("EngineCore_DP2 pid=215", "fail"), ("trainer pid=215", "inconclusive")]
+)
+def test_a_peer_that_an_engine_lost_is_told_of_without_its_start(process: str, verdict: str) -> None:
+    lost = (
+        f"({process}) RuntimeError: Worker failed with error '[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:544]"
+        " Connection closed by peer [172.16.0.147]:10634', please check the stack trace above for the root cause\n"
+    )
+    assert check(lost.encode()).verdict == verdict
+
+
 def test_a_method_that_failed_ends_no_engine() -> None:
     at = "(EngineCore_0 pid=18516) ERROR 10-09 09:40:09 [core.py:769] "
     lines = [

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from vlogcheck._causes import DEATHS, REFUSALS
 from vlogcheck.records import (
+    CollectiveTimeout,
+    CommunicationError,
     CPUKVCache,
     DeviceBlocks,
     EngineConfig,
@@ -22,8 +24,10 @@ from vlogcheck.records import (
     MemoryProfile,
     MemoryUse,
     OutOfMemory,
+    PeerLost,
     Raised,
     RayWorkerDied,
+    RendezvousTimeout,
     ServerArgs,
     ServerVersion,
     TPUKVCache,
@@ -63,6 +67,9 @@ _FATAL = (
     "ray_utils.py:",
 )
 """Files that print an error's text only where it ends their process."""
+_CONNECTIONS = (CollectiveTimeout, CommunicationError, PeerLost, RendezvousTimeout)
+_PROCESSES = ("EngineCore", "Worker", "VllmWorker")
+"""How the names of processes begin that lose one: other programs lose theirs in the same words."""
 LEDGER = (
     WeightsLoaded,
     KVCacheMemory,
@@ -84,4 +91,6 @@ LEDGER = (
 
 def ends_process(record: Record) -> bool:
     """Whether a line is the text of an error that ends a process of vLLM's, unless the engine goes on to print metrics."""
+    if isinstance(record, _CONNECTIONS):
+        return (record.process or "").startswith(_PROCESSES)
     return isinstance(record, Raised) and record.level == "ERROR" and (record.source or "").startswith(_FATAL)
