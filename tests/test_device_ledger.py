@@ -353,6 +353,21 @@ def test_the_cpu_s_refusal_is_about_no_card() -> None:
     assert [f.code for f in check(text.encode()).findings if f.severity != Severity.NOTE] == ["VL901"]
 
 
+def test_terms_that_are_printed_apart_are_no_sum_whatever_the_release() -> None:
+    ledger = rank(
+        "INFO 10-23 15:14:30 [gpu_worker.py:298] Available KV cache memory: 44.59 GiB\n"
+        "INFO 10-23 15:14:56 [gpu_worker.py:391] Free memory on device (139.21/139.81 GiB) on startup. Desired GPU memory"
+        " utilization is (0.9, 125.83 GiB). Actual usage is 74.28 GiB for weight, 5.58 GiB for peak activation, 1.38 GiB for"
+        " non-torch memory, and 2.37 GiB for CUDAGraph memory. Replace gpu_memory_utilization config with"
+        " `--kv-cache-memory=45175492096` to fit into requested memory, or `--kv-cache-memory=59540753920` to fully utilize"
+        " gpu memory. Current kv cache memory in use is 47878721024 bytes.\n"
+    )
+    assert "consumed" not in ledger
+    left = ledger["unexplained"].interval
+    assert left is not None
+    assert 0 in left
+
+
 def test_gaudi_prints_its_kv_cache_in_its_own_words() -> None:
     text = (
         "INFO 05-01 10:00:00 [hpu_worker.py:520] Free device memory: 79.16 GiB, 71.24 GiB usable"

@@ -82,9 +82,10 @@ def _rule(
     eager = bool(config is not None and config.enforce_eager) or startup.args.get("enforce_eager") is True
     eager = eager or startup.last(GraphCaptureSkipped) is not None
     said = startup.last(GraphUtilization)
-    consumed = (use is not None and use.consumed_gib is not None) or (
-        result is not None and result.consumed_gib is not None
-    )
+    told = [record for record in (use, result) if record is not None]
+    consumed = True if any(r.consumed_gib is not None for r in told) else None
+    if consumed is None and any(r.weights_gib is not None and r.non_torch_gib is not None for r in told):
+        consumed = False
     pinned = lines.last(KVCachePinned) is not None or startup.last(StartupPlanApplied) is not None
     counted = said.enabled if said is not None else None
     rule = device_rule(release, v0=v0, eager=eager, counted=counted, consumed=consumed, pinned=pinned)

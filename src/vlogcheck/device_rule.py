@@ -33,18 +33,19 @@ class DeviceRule(NamedTuple):
 
 
 def device_rule(
-    release: Release, *, v0: bool, eager: bool = False, counted: bool | None = None, consumed: bool = False,
+    release: Release, *, v0: bool, eager: bool = False, counted: bool | None = None, consumed: bool | None = None,
     pinned: bool = False,
 ) -> DeviceRule:  # fmt: skip
     """Return the rule of a release.
 
     `counted` is whether graph memory is estimated inside the utilization, None for the release's default (on from
-    0.20.2, opt-in in 0.18 and 0.19, unknown before); `consumed` says that a line prints weights and non-torch memory as
-    one.
+    0.20.2, opt-in in 0.18 and 0.19, unknown before); `consumed` is whether a line prints weights and non-torch memory as
+    one, None where no line prints either.
     """
     if counted is None:
         counted = release.since("0.20.2")
-    consumed = consumed or (not v0 and release.since("0.27.1"))
+    if consumed is None:
+        consumed = not v0 and release.since("0.27.1")
     graphs: Graphs = "uncounted"
     if eager:
         graphs = "none"
