@@ -2,7 +2,8 @@
 
 A physical line may carry a container wrapper, ANSI colour, process tags such as `(EngineCore_DP0 pid=150)`, vLLM's prefix
 (`INFO 02-20 00:01:02 [file.py:123]`, without brackets before 0.8, after the tag from 0.31), a progress bar redrawn with
-carriage returns, or several messages that processes wrote at the same time.
+carriage returns, or several messages that processes wrote at the same time. This file is long because telling these apart is
+one walk over the line.
 """
 
 from __future__ import annotations
