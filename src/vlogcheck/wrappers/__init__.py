@@ -18,7 +18,7 @@ from vlogcheck._tuples import NamedTuple
 from . import _formats, _json, _named, _times
 from ._base import LEADING_ESC, UVICORN, VLLM_PREFIX, VLLM_START, Family, Layer, State
 from ._hardwrap import WIDEST, is_hard_wrapped, rejoin
-from ._learned import RECORD_WORDS, Heads, column
+from ._learned import Heads, column, has_level
 from ._named import without_ray_count
 
 if TYPE_CHECKING:
@@ -127,7 +127,11 @@ class Unwrapper:
         while depth < _MAX_LAYERS:
             if VLLM_START.match(text) or UVICORN.match(text) or "\n" in text:
                 break
-            layer = self._layer(text, depth)
+            layer = (
+                (self._heads.shapes and self._heads.known(text, depth))
+                or self._family(text)
+                or self._other(text, depth)
+            )
             if layer is None:
                 break
             depth += 1
@@ -163,7 +167,7 @@ class Unwrapper:
         if self._state.carries_lines(layer.shape):
             return True
         text = layer.text
-        if any(word in text for word in RECORD_WORDS) and self._holds_line(text, depth):
+        if has_level(text) and self._holds_line(text, depth):
             self._state.is_carrier(layer.shape)
             return True
         return False
@@ -196,12 +200,10 @@ class Unwrapper:
         return None
 
     def _layer(self, text: str, depth: int) -> Layer | None:
-        return (
-            self._heads.known(text, depth)
-            or self._family(text)
-            or self._column(text, depth)
-            or self._heads.learn(text, depth)
-        )
+        return self._heads.known(text, depth) or self._family(text) or self._other(text, depth)
+
+    def _other(self, text: str, depth: int) -> Layer | None:
+        return self._column(text, depth) or self._heads.learn(text, depth)
 
     def _column(self, text: str, depth: int) -> Layer | None:
         if "," not in text or (self._state.column is not None and self._state.column[2] != depth):

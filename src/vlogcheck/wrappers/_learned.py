@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _WORD = pattern(r"\s*(?:\[[^\[\]\r\n]{1,48}\]|<[^<>\r\n]{1,48}>|\{[^{}\r\n]{1,48}\})[ \t]*[:|]?[ \t]+$")
 _BEFORE = pattern(r"(?:\[[^\[\]\r\n]{1,48}\]|<[^<>\r\n]{1,48}>|[\w.=\-]{1,48} ?[:|>;])[ \t]+$")
 _DIGITS = pattern(r"\d+")
-RECORD_WORDS = ("INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", '{"', "level=")
-"""What is in every line of vLLM's logger, whoever formatted it."""
 _INSIDE = pattern(
     r'(?P<object>\{")|(?P<string>(?<=[ \t])")|\b(?:time|ts|level)=|<\d{1,3}>'
     r"|\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:"
@@ -42,25 +40,33 @@ _MAX_COLUMNS = 64
 _NOT_A_HEAD = pattern(r"[\r\n]|\d%|it/s|s/it")
 
 
+def has_level(text: str) -> bool:
+    """Whether a text has what is in every line of vLLM's logger, whoever formatted it: a level, or JSON that may name one."""
+    return (
+        "INFO" in text or '{"' in text or "WARNING" in text or "ERROR" in text or "DEBUG" in text or "CRITICAL" in text
+        or "level=" in text
+    )  # fmt: skip
+
+
 class Heads:
     """The heads seen in one input. `holds_line` tells whether a text is a wrapped line of vLLM or a logger's record."""
 
     def __init__(self, holds_line: Callable[[str], bool]) -> None:
         self._holds_line = holds_line
         self._seen: dict[str, int] = {}
-        self._known: dict[str, re.Pattern[str]] = {}
+        self.shapes: dict[str, re.Pattern[str]] = {}
         self._words: dict[int, set[str]] = {}  # in brackets, by how many wrappers are around them
 
     def known(self, text: str, depth: int) -> Layer | None:
         """Take off a head that was learned. `depth` is how many wrappers are around the text."""
-        for known in self._known.values():
+        for known in self.shapes.values():
             if found := known.match(text):
                 return Layer(text[found.end() :], source=self._source(found[0], depth))
         return None
 
     def learn(self, text: str, depth: int) -> Layer | None:
         """Learn a head, and take it off once it is one. Only for lines that nothing else took."""
-        if len(self._seen) > _MOST_SEEN or not any(word in text for word in RECORD_WORDS):
+        if len(self._seen) > _MOST_SEEN or not has_level(text):
             return None
         head, at_once = self._head(text)
         if not head.strip() or _NOT_A_HEAD.search(head):
@@ -70,8 +76,8 @@ class Heads:
         word = _WORD.match(head) is not None
         if not (at_once or word) and (count < 2 or not _looks_like_mark(head)):
             return None
-        if len(self._known) < _MAX_HEADS:
-            self._known[shape] = re.compile(_expression(head))
+        if len(self.shapes) < _MAX_HEADS:
+            self.shapes[shape] = re.compile(_expression(head))
             if word:
                 self._words.setdefault(depth, set()).add(shape)
         return Layer(text[len(head) :], source=self._source(head, depth))
@@ -117,7 +123,7 @@ def column(text: str, depth: int, state: State, holds_line: Callable[[str], bool
     """Take the message column of a CSV export (log explorers of cloud providers)."""
     if len(text) > _MAX_CSV:
         return None
-    if state.column is None and '{""' not in text and not any(word in text for word in RECORD_WORDS):
+    if state.column is None and '{""' not in text and not has_level(text):
         return None
     import csv
 
