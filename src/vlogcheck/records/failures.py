@@ -131,6 +131,11 @@ class EngineDied(Record):
         ),
         Template("Engine loop has died", versions=">=0.6.2,<0.6.4", example="Engine loop has died"),
         Template(
+            "RPCServer process died before responding to readiness probe",
+            versions=">=0.5.5,<0.6.2",
+            example="RPCServer process died before responding to readiness probe",
+        ),
+        Template(
             "[shutdown] MPClient: engine core exited unexpectedly; starting cleanup",
             versions=">=0.23.0",
             example="[shutdown] MPClient: engine core exited unexpectedly; starting cleanup",
@@ -197,6 +202,16 @@ class EngineDead(Record):
             versions=">=0.5.5,<0.8.5",
             example="AsyncLLMEngine is already dead, terminating server process",
         ),
+        Template(
+            "MQLLMEngine is already dead, terminating server process",
+            versions=">=0.6.2,<0.8.5",
+            example="MQLLMEngine is already dead, terminating server process",
+        ),
+        Template(
+            "EngineCore output handler hit an error: {_}",
+            versions=">=0.7.0,<0.8.5",
+            example="EngineCore output handler hit an error: list index out of range",
+        ),
     )
 
 
@@ -239,6 +254,7 @@ class WorkerFailed(Record):
             values={"phase": "run"},
             wraps="error",
         ),
+        Template("Worker failed", versions=">=0.4.2,<0.11", example="Worker failed", values={"phase": "run"}),
         Template(
             "WorkerProc failed to start.",
             versions=">=0.6.5",
