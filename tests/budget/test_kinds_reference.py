@@ -370,3 +370,25 @@ def test_windows_took_the_bytes_of_8_bit_for_int4_until_0_27(release: str, slidi
 
 
 _GPT_OSS = {**_configs.GPT_OSS_20B, "num_hidden_layers": 7}
+
+
+@pytest.mark.parametrize(
+    ("release", "kind"),
+    [("0.22.1", "FullAttentionSpec"), ("0.24.0", "UniformTypeKVCacheSpecs"), ("0.28.0", "FullAttentionSpec")],
+)
+def test_windows_kept_as_full_were_not_merged_until_0_26(release: str, kind: str) -> None:
+    words = ["--max-model-len", "4096", "--disable-hybrid-kv-cache-manager"]
+    found = plan(
+        load_model_config(_configs.GPT_OSS_20B), parse_serve_flags(words), release=release, available=GIB
+    )  # fmt: skip
+    assert [(group.kind, len(group.layers)) for group in found.groups] == [(kind, 24)]
+
+
+def test_a_length_of_its_own_overrides_the_others() -> None:
+    config = {
+        **_DECODER, "architectures": ["CohereForCausalLM"], "model_type": "cohere", "max_position_embeddings": 8192,
+        "model_max_length": 131072,
+    }  # fmt: skip
+    assert _planned(config, "", GIB).max_model_len == 131072
+    older = {**config, "model_type": "phi3", "original_max_position_embeddings": 4096, "rope_scaling": {"type": "su"}}
+    assert _planned({**older, "model_max_length": None}, "", GIB).max_model_len == 4096

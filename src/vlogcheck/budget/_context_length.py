@@ -18,6 +18,8 @@ _LENGTH_KEYS = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
     "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len",
 )  # fmt: skip
+#: Overrides the others where it is present (Command-R; from 0.8.0 on).
+_OWN_LENGTH = "model_max_length"
 #: Scalings that vLLM does not multiply the length by: the config's length already includes them.
 _UNSCALED_ROPE = frozenset({"su", "longrope", "llama3", "mrope", "default"})
 _YARN = frozenset({"yarn", "deepseek_yarn"})
@@ -47,7 +49,7 @@ def _ropes(model: ModelConfig) -> list[Values]:
 def longest_context(model: ModelConfig, *, scales_yarn: bool = False) -> int:
     """Return the longest context the configuration allows, in tokens; ``scales_yarn`` for releases that stretch YaRN's."""
     lengths = [n for n in (model.values.integer(key) for key in _LENGTH_KEYS) if n]
-    derived = min(lengths) if lengths else 2048
+    derived = model.values.integer(_OWN_LENGTH) or (min(lengths) if lengths else 2048)
     if "gemma3" in model.model_type:
         return derived
     for rope in _ropes(model):

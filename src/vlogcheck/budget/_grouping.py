@@ -73,6 +73,9 @@ def _same_type(specs: Sequence[LayerSpec]) -> bool:
     return True
 
 
+_LOCAL = frozenset({SLIDING, CHUNKED, SLIDING_MLA})
+
+
 def _promote(entries: list[tuple[int, LayerSpec]], settings: Settings) -> list[tuple[int, LayerSpec]]:
     """Without the hybrid manager local layers are kept like full ones."""
     specs = [spec for _, spec in entries]
@@ -80,9 +83,11 @@ def _promote(entries: list[tuple[int, LayerSpec]], settings: Settings) -> list[t
         return entries
     full_sizes = {spec.block_size for spec in specs if spec.kind in FULL_KINDS}
     size = next(iter(full_sizes)) if len(full_sizes) == 1 else None
+    # in these releases the new specs lost a mark (indexes_kv_by_block_stride): equal in bytes, but not mergeable
+    mark = " promoted" if settings.release.since("0.24.0") and settings.release.before("0.27.0") else ""
     if full_sizes:
         entries = [
-            (number, spec.promoted(size) if spec.kind in {SLIDING, CHUNKED, SLIDING_MLA} else spec)
+            (number, replace(spec.promoted(size), variant=spec.variant + mark) if spec.kind in _LOCAL else spec)
             for number, spec in entries
         ]
     specs = [spec for _, spec in entries]

@@ -80,6 +80,10 @@ def unknown_reason(model: ModelConfig, options: ServeOptions, release: Release) 
     if options.kv_cache_dtype_skip_layers and not _skips_known(model, options, release):
         return "layers excluded from KV-cache quantisation are not modelled for this model, cache type and release"
     turboquant = options.kv_cache_dtype.startswith("turboquant")
+    if turboquant and {"sliding", "chunked", "cross", "loop"} & {
+        kind for layer in layer_kinds(model) for kind in layer
+    }:
+        return "turboquant is modelled for full attention and states only"
     if turboquant and options.pipeline_parallel_size > 1 and release.since("0.30.0"):
         return "turboquant on pipeline stages, which may each choose a block size of their own, is not modelled"
     if values.has("dual_chunk_attention_config"):
