@@ -11,6 +11,8 @@ import pytest
 
 from vlogcheck import check
 from vlogcheck._reading import parse_parts, read
+from vlogcheck._watcher import Watcher
+from vlogcheck.api import Inquiry
 from vlogcheck.cli import main
 
 from . import _wrap
@@ -92,6 +94,17 @@ def test_a_head_learned_in_one_part_comes_off_in_the_next() -> None:
     data = "".join(f"site A, tick {tick}: {line}\n" for tick, line in enumerate(LOG)).encode()
     at = data.index(b"Application startup complete")
     assert places(data[:at], data[at:]) == expected(data, at)
+
+
+def test_a_log_that_is_watched_stays_in_its_wrappers_when_it_is_rotated() -> None:
+    lines = [f"site A, tick {tick}: {line}\n".encode() for tick, line in enumerate(LOG)]
+    at = next(number for number, line in enumerate(lines) if b"Application startup complete" in line)
+    watcher = Watcher(Inquiry(), until="ready")
+    watcher.feed(b"".join(lines[:at]))
+    watcher.rotated()
+    watcher.feed(lines[at])
+    assert watcher.report is not None
+    assert watcher.report.verdict == "pass"
 
 
 WHOLE = f"{PREFIX}GPU KV cache size: 34,048 tokens"

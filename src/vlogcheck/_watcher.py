@@ -92,9 +92,11 @@ class Watcher:
 
     def rotated(self) -> list[Event]:
         """Say that the bytes that follow come from a new file: the old one was rotated away or truncated."""
+        known = self._parser.leave()
         self._parser.close()
         self._lines += self._parser.lines
         self._parser, self._text = Parser(collector=self), Text()
+        self._parser.follow(known)
         return self._told()
 
     def close(self, stopped: str | None = None) -> Report:
