@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vlogcheck import check
 from vlogcheck._reading import parse_parts, read
@@ -202,3 +204,16 @@ def test_parse_names_the_part_a_cut_line_begins_in(tmp_path: Path, capsys: pytes
     (row,) = [row for row in rows if row["record"] == "KVCacheCapacity"]
     assert (Path(row["path"]).name, row["line"]) == ("serve.log.aa", data.count(b"\n", 0, at) + 1)
     assert len(rows) == len(places(data))
+
+
+@given(
+    st.lists(
+        st.binary(max_size=40) | st.sampled_from([b"\n", b"\x1b[0", WHOLE.encode(), b'{"log":"a', b"3: x\n"]),
+        max_size=12,
+    )
+)
+def test_any_parts_are_read(parts: list[bytes]) -> None:
+    ends: dict[int, int] = {}
+    list(parse_parts([b"x\n", *parts], on_end=ends.__setitem__))
+    assert list(ends) == list(range(len(parts) + 1))
+    assert all(ends[number + 1] <= part.count(b"\n") + 1 for number, part in enumerate(parts))

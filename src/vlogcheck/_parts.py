@@ -67,12 +67,15 @@ class _Seam:
             return False
         if rest.startswith('{"') and unwrapper.beginning(rest) is None:
             return True  # an object that has no end
+        most = begun >= max(1, sum(kinds.values()) / 2)
+        if len(rest) > SNIFF:  # no message is as long
+            return most or None
         alone, whole = self._tried(rest)[0], self._tried(rest + first)[0]
         if whole and not _open(whole):
             return True  # up to its end it is a wording
         if alone and not _open(alone):
             return False  # and nothing is missing
-        if whole or begun >= max(1, sum(kinds.values()) / 2):
+        if whole or most:
             return bool(whole) or not alone
         return False if alone else None
 
@@ -87,7 +90,7 @@ class _Seam:
 
     def _unread(self, text: str) -> list[LogLine]:
         """Return the messages of a line that makes no record and would not be told of."""
-        if any(self._tried(text)):
+        if len(text) > SNIFF or any(self._tried(text)):
             return []
         splitter = Splitter()
         for line in self._taught:
