@@ -531,3 +531,9 @@ def test_stages_that_only_the_tags_name_need_not_be_alike() -> None:
 def test_what_a_log_without_a_start_up_is(line: str, message: str) -> None:
     (finding,) = check(line.encode()).findings
     assert (finding.code, finding.message.startswith(message)) == ("VL001", True)
+
+
+def test_carriage_returns_that_a_pager_made_visible() -> None:
+    assert one(*(HEAD + line + "^M" for line in PROFILE)).own_values() == one(*(HEAD + p for p in PROFILE)).own_values()
+    bar = "Loading safetensors checkpoint shards: 100% Completed | 1/1 [00:04<00:00,  4.65s/it]"
+    assert type(read(f"{bar}^M{HEAD}# GPU blocks: 1395, # CPU blocks: 2340^M")[-1]).__name__ == "DeviceBlocks"

@@ -38,7 +38,7 @@ def as_printed(text: str) -> str:
         text = unescape(text).replace("\xa0", " ")
     if "](http" in text:
         text = _LINKED.sub(r"\1", text)
-    return text
+    return text.replace("^M", "\r") if "^M" in text else text  # as pagers show it
 
 
 def without_border(text: str) -> str:
