@@ -480,19 +480,24 @@ def test_page_locked_memory_is_the_host_s_though_torch_calls_it_out_of_memory() 
     assert "pool of KV offloading" in str(finding.explanation)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        "call aclnnBatchMatMul failed, error code is 207001",
-        "LocalScalarDenseNpu.cpp:23 NPU function error: c10_npu::acl::AclrtSynchronizeStreamWithTimeout(copy_stream), error"
-        " code is 207001",
-    ],
-)
-def test_ascend_s_code_of_an_allocation_is_out_of_device_memory(error: str) -> None:
-    (finding,) = check(
-        log(BANNER, FAILED, f"ERROR 03-01 10:00:13 [core.py:718] torch.OutOfMemoryError: {error}")
-    ).failing
-    assert finding.code == "VL904"
+def test_ascend_s_code_of_an_allocation() -> None:
+    """Of an operator it is the device's memory; of a copy it may be the host's, which the lines behind it say."""
+
+    def code(*errors: str) -> tuple[str, bool]:
+        lines = [f"ERROR 03-01 10:00:13 [core.py:718] {error}" for error in errors]
+        (finding,) = check(log(BANNER, FAILED, *lines)).failing
+        return finding.code, "not for memory" in finding.message
+
+    operator = "torch.OutOfMemoryError: call aclnnBatchMatMul failed, error code is 207001"
+    copy = (
+        "torch.OutOfMemoryError: LocalScalarDenseNpu.cpp:23 NPU function error:"
+        " c10_npu::acl::AclrtSynchronizeStreamWithTimeout(copy_stream), error code is 207001"
+    )
+    assert code(operator) == ("VL904", False)
+    assert code(copy) == ("VL916", False)
+    assert code(copy, "rtsHostRegister execution failed, reason=driver error:out of memory") == ("VL911", False)
+    assert code("RuntimeError: NPU function error: AclmdlRICaptureBegin, error code is 207005") == ("VL916", False)
+    assert code("RuntimeError: NPU function error: call aclnnRmsNorm failed, error code is 507015") == ("VL916", True)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from vlogcheck.startup import Startup
 _LENGTH = 240
 _SHORT = 100
 _OF_MEMORY = pattern(
-    r"\bmemory\b|\bKV cache\b|\bmax(?:imum)? seq(?:uence)? len|\bGiB\b|\bnumber of pages available\b", re.IGNORECASE
+    r"\bmemory\b|\bKV cache\b|\bmax(?:imum)? seq(?:uence)? len|\bGiB\b|\bnumber of pages available\b"
+    r"|OutOfMemory|\berror code is 20700[15]\b",  # Ascend: no memory, no resources
+    re.IGNORECASE,
 )
 """What a refusal says whose figures were cut off: memory is not excluded then."""
 

@@ -55,7 +55,6 @@ _WORDS = {
         "EL0004: Failed to allocate memory",
         "(EL0004): Failed to allocate memory",
         "failed, error code is 207001",
-        "(copy_stream), error code is 207001",
     ),
     "MUSA": ("MUSA out of memory. Tried to", "MUSA error: out of memory"),
     "MLU": ("MLU out of memory. Tried to",),

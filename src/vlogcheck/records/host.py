@@ -179,6 +179,10 @@ class HostAllocationFailed(Record):
                     " aclrtMallocHostWithCfg, error code is 207001",
                 ),
                 (
+                    "rtsHostRegister execution failed, reason=driver error:out of memory",
+                    "rtsHostRegister execution failed, reason=driver error:out of memory[FUNC:FuncErrorReason]",
+                ),
+                (
                     "rtsMallocHost execution failed, reason=driver error:out of memory",
                     "rtsMallocHost execution failed, reason=driver error:out of memory[FUNC:FuncErrorReason]"
                     "[FILE:error_message_manage.cc][LINE:69]",
