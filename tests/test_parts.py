@@ -16,6 +16,7 @@ from vlogcheck._reading import parse_parts, read
 from vlogcheck._watcher import Watcher
 from vlogcheck.api import Inquiry
 from vlogcheck.cli import main
+from vlogcheck.many import check_many, table
 
 from . import _wrap
 from .conftest import ROOT
@@ -183,6 +184,18 @@ def test_findings_name_the_part_their_line_is_in(tmp_path: Path, capsys: pytest.
     assert found._replace(path=None, line=None) == whole._replace(path=None, line=None)
     shown = command(capsys, *map(str, parts))
     assert f"serve.log.ab:{found.line}" in shown
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_table_names_the_part_too(jobs: int, tmp_path: Path) -> None:
+    data = FAILED.read_bytes()
+    at = data.index(b"GiB for KV cache on node")
+    parts = [str(tmp_path / "serve.log.1"), str(tmp_path / "serve.log")]
+    Path(parts[0]).write_bytes(data[:at])
+    Path(parts[1]).write_bytes(data[at:])
+    rows = table(check_many([parts, parts], {}, jobs=jobs))
+    (found,) = [finding for finding in check(parts).findings if finding.code == "VL903"]
+    assert all(row.split()[1] == f"{parts[1]}:{found.line}" for row in rows[1:3])
 
 
 def test_a_cut_end_is_the_last_parts(tmp_path: Path) -> None:

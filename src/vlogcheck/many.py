@@ -151,7 +151,9 @@ def table(summaries: Iterable[Summary]) -> list[str]:
     rows = [header]
     for item in ranked:
         ceiling = "–" if item.concurrency is None else f"{item.concurrency} × {item.context:,}"
-        where = f"{item.path}:{item.line}" if item.line else item.path
+        where = (
+            f"{getattr(item.line, 'path', item.path)}:{item.line}" if item.line else item.path
+        )  # of several parts, the line's
         finding = " ".join(part for part in (item.code, item.message) if part)
         rows.append((item.verdict, where, item.version or "–", ceiling, finding))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
