@@ -184,6 +184,7 @@ def test_findings_name_the_part_their_line_is_in(tmp_path: Path, capsys: pytest.
     assert found._replace(path=None, line=None) == whole._replace(path=None, line=None)
     shown = command(capsys, *map(str, parts))
     assert f"serve.log.ab:{found.line}" in shown
+    assert f"(line {found.line} of serve.log.ab)" in shown
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

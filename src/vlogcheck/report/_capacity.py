@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vlogcheck._ceiling import is_uniform
 from vlogcheck.registry import Missing
-from vlogcheck.report._layout import rows
+from vlogcheck.report._layout import at_line, rows
 from vlogcheck.units import GIB, format_bytes, format_gib
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def capacity(context: Context, engine: EngineLedger, width: int | None, *, whole
         if key == "concurrency" and (length := ledger["max_model_len"].interval):
             value += f" at {length.lo:,} tokens per request"
         if term.line is not None and term.status == "printed":
-            value += f" (line {term.line})"
+            value += f" ({at_line(term.line)})"
         elif term.status in ("assumed", "derived"):
             average = ", an average where layers differ" if key == "kv_bytes_per_token" and not alike else ""
             value += f" ({term.status}: {term.origin or term.formula}{average})"
@@ -57,7 +57,7 @@ def _pool_memory(context: Context, engine: EngineLedger) -> list[tuple[str, str]
         return []
     available = engine.available
     if available is not None:
-        where = f"line {available.line}: " if available.line is not None else ""
+        where = f"{at_line(available.line)}: " if available.line is not None else ""
         pool = available.tightest
         size = format_bytes(pool.lo) if pool.lo == pool.hi and 0 < pool.lo < GIB else format_gib(pool.mid)
         return [("KV cache memory per rank", f"{size} ({where}{available.origin})")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vlogcheck.report._layout import at_line
 from vlogcheck.units import GIB, format_bytes, format_gib
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ def note(terms: list[Term]) -> str:
     term = terms[0]
     said = term.origin or term.formula
     if term.status in ("assumed", "derived"):
-        return f"{term.status}: {said}" + (f" (line {min(lines)})" if lines else "")
+        return f"{term.status}: {said}" + (f" ({at_line(min(lines))})" if lines else "")
     if term.key == "kv_cache" and term.origin and lines:
-        return f"line {min(lines)}: {term.origin}"
-    return f"line {min(lines)}" if lines else said
+        return f"{at_line(min(lines))}: {term.origin}"
+    return at_line(min(lines)) if lines else said
 
 
 def cell(term: Term) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vlogcheck._tuples import NamedTuple
 
-__all__ = ["Paint", "align", "fold", "rows"]
+__all__ = ["Paint", "align", "at_line", "fold", "rows"]
 
 _STYLES = {
     "error": "31;1",
@@ -65,3 +65,9 @@ def align(row: list[str], widths: list[int]) -> str:
     return f"{first:<{widths[0]}}" + "".join(
         f"  {cell:>{widths[i]}}" for i, cell in enumerate(cells, 1) if i < len(row)
     )
+
+
+def at_line(line: int) -> str:
+    """Return where in the log something stands: of several parts, in which."""
+    path = getattr(line, "path", None)
+    return f"line {line}" if path is None else f"line {line} of {path.replace(chr(92), '/').rpartition('/')[2]}"

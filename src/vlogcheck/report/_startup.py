@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vlogcheck.report._capacity import capacity
-from vlogcheck.report._layout import Paint, fold, rows
+from vlogcheck.report._layout import Paint, at_line, fold, rows
 from vlogcheck.report._memory import memory
 
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ def _state(context: Context) -> str:
 
     startup = context.startup
     line = startup.phases[-1].line if startup.phases else None
-    since = f" (line {line})" if line else ""
+    since = f" ({at_line(line)})" if line else ""
     failure = failure_of(startup)
     if failure is not None:
         if failure.after_ready:
-            return f"{'was ready' if startup.phases else 'served'}, and ended (line {failure.line})"
-        return f"failed {failure.when} (line {failure.line})"
+            return f"{'was ready' if startup.phases else 'served'}, and ended ({at_line(failure.line)})"
+        return f"failed {failure.when} ({at_line(failure.line)})"
     if startup.usable:
         return f"ready{since}"
     if context.facts is not None and context.facts.growing:

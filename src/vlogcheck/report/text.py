@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vlogcheck.registry import Finding, Severity, all_checks
-from vlogcheck.report._layout import Paint, fold
+from vlogcheck.report._layout import Paint, at_line, fold
 from vlogcheck.report._startup import startup_lines
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _folded(report: Report, paint: Paint, width: int | None) -> list[str]:
         return []
     out = render_findings(report, others, colour=paint.on, width=width)[:-1]
     for note in notes:
-        place = f" (line {note.line})" if note.line else ""
+        place = f" ({at_line(note.line)})" if note.line else ""
         first, *more = fold("note ", f"{note.code} {note.message}{place}", width, hang=4)
         out += [paint("note", "note") + first[len("note") :], *more]
     return [*out, paint("dim", "    notes in full: --verbose"), ""]
