@@ -68,7 +68,7 @@ def test_a_line_that_is_cut_between_two_parts_is_put_together(writer: _wrap.Writ
     data = ("\n".join(writer(LOG)) + "\n").encode()
     seam = data.index(b"\n", data.index(b"CPU KV cache size")) - 9
     prefix = data.rindex(b"INFO", 0, seam)
-    for at in (*range(prefix - 3, seam, 31), seam, seam + 8, seam + 9, *range(1, len(data), len(data) // 11)):
+    for at in (*range(prefix - 3, seam, 47), seam, seam + 8, seam + 9, *range(1, len(data), len(data) // 7)):
         assert places(data[:at], data[at:]) == expected(data, at), data[at - 30 : at + 30]
 
 
