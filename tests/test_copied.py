@@ -537,3 +537,14 @@ def test_carriage_returns_that_a_pager_made_visible() -> None:
     assert one(*(HEAD + line + "^M" for line in PROFILE)).own_values() == one(*(HEAD + p for p in PROFILE)).own_values()
     bar = "Loading safetensors checkpoint shards: 100% Completed | 1/1 [00:04<00:00,  4.65s/it]"
     assert type(read(f"{bar}^M{HEAD}# GPU blocks: 1395, # CPU blocks: 2340^M")[-1]).__name__ == "DeviceBlocks"
+
+
+def test_banner_from_a_web_page() -> None:
+    lines = ("▄▄ ▄█ █ █ █ ▀▄▀ █ version 0.19.0", "█▄█▀ █ █ █ █ model openai/gpt-oss-20b")
+    (startup,) = startups(read(*("INFO 04-18 20:22:57 [utils.py:299] " + line for line in lines)))
+    assert (startup.version, startup.model) == ("0.19.0", "openai/gpt-oss-20b")
+
+
+def test_first_sentence_of_a_refusal() -> None:
+    (finding,) = check(b"ValueError: max_num_seqs (1024) exceeds available Mamba cache blocks (969).\n").failing
+    assert (finding.code, finding.fix) == ("VL405", {"max_num_seqs": 969})

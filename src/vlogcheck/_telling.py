@@ -20,6 +20,7 @@ from vlogcheck.records import (
     KVCacheCapacity,
     KVCacheMemory,
     LoadStart,
+    MambaBlocksTooFew,
     MaxConcurrency,
     MemoryProfile,
     MemoryUse,
@@ -54,6 +55,7 @@ SAYS_SO = (
     EngineFailed,
     EngineInitFailed,
     EngineTimeout,
+    MambaBlocksTooFew,
     WorkerFailed,
     *(kind for kind in DEATHS if kind is not RayWorkerDied),
 )

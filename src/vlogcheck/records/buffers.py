@@ -273,9 +273,7 @@ class MambaBlocksTooFew(Record):
 
     templates = (
         Template(
-            "max_num_seqs ({max_num_seqs}) exceeds available Mamba cache blocks ({mamba_blocks}). Each decode sequence"
-            " requires one Mamba cache block, so CUDA graph capture cannot proceed. Please lower max_num_seqs to at"
-            " most {_} or increase gpu_memory_utilization.",
+            "max_num_seqs ({max_num_seqs}) exceeds available Mamba cache blocks ({mamba_blocks}).{_}",
             versions=">=0.20.0",
             example="max_num_seqs (1024) exceeds available Mamba cache blocks (412). Each decode sequence requires one"
             " Mamba cache block, so CUDA graph capture cannot proceed. Please lower max_num_seqs to at most 412 or"
