@@ -392,3 +392,12 @@ def test_a_length_of_its_own_overrides_the_others() -> None:
     assert _planned(config, "", GIB).max_model_len == 131072
     older = {**config, "model_type": "phi3", "original_max_position_embeddings": 4096, "rope_scaling": {"type": "su"}}
     assert _planned({**older, "model_max_length": None}, "", GIB).max_model_len == 4096
+
+
+@pytest.mark.parametrize(("release", "page"), [("0.28.0", 2), ("0.32.0", 1)])  # read; 0.16.0 asked for another size
+def test_mimo_v2_kept_16_bit_whatever_the_cache_type_until_0_31(release: str, page: int) -> None:
+    options = parse_serve_flags(["--max-model-len", "8192", "--kv-cache-dtype", "fp8"])
+    found = plan(load_model_config(_MIMO_V2), options, release=release, available=GIB)
+    assert {(spec.spec.kind, spec.spec.page_size_bytes) for spec in found.specs} == {
+        ("FullAttentionSpec", 16 * 4 * 320 * page), ("SlidingWindowSpec", 16 * 8 * 320 * page),
+    }  # fmt: skip

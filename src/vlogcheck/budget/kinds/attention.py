@@ -16,7 +16,6 @@ from vlogcheck.budget.kinds.heads import fixed_block, head_sizes, kv_heads
 
 if TYPE_CHECKING:
     from vlogcheck.budget._settings import Settings
-    from vlogcheck.budget.model import ModelConfig
 
 #: Bytes of one packed K+V slot per head and token of the turboquant formats for head size 128 (read from vLLM
 #: 0.32.0's layout).
@@ -69,7 +68,7 @@ def full(context: Context, index: int) -> LayerSpec:
     """Every token of the context."""
     spec = attention_spec(context, "full", index)
     settings = context.settings
-    if settings.release.since("0.11.1") and _takes_no_cache_dtype(context.model):
+    if _takes_no_cache_dtype(context):
         return _unquantised(spec, settings)
     if settings.cache_dtype.startswith("turboquant"):
         layers = context.model.num_layers
@@ -82,10 +81,18 @@ def full(context: Context, index: int) -> LayerSpec:
     return _unquantised(spec, settings) if context.skips(index) else spec
 
 
-def _takes_no_cache_dtype(model: ModelConfig) -> bool:
-    """Whether the model's class does not tell its attention layers of ``--kv-cache-dtype``: Falcon, Baichuan with ALiBi."""
+def _takes_no_cache_dtype(context: Context) -> bool:
+    """Whether the model's class does not tell its attention layers of ``--kv-cache-dtype``, which they follow from 0.11.1 on.
+
+    Falcon, Baichuan with ALiBi, and MiMo-V2 until 0.31.0.
+    """
+    model, release = context.model, context.settings.release
+    if release.before("0.11.1"):
+        return False
     if model.architecture == "BaichuanForCausalLM":
         return model.hidden_size != 4096
+    if model.text_model_type.startswith("mimo_v2"):
+        return release.before("0.32.0")
     return model.text_model_type in FALCON_TYPES
 
 
@@ -109,7 +116,9 @@ def sliding(context: Context, index: int) -> LayerSpec:
         window += 1  # the layer sees itself besides the window
     spec = attention_spec(context, "sliding", index)
     size = spec.block_size
-    if settings.cache_dtype == "int4_per_token_head" and settings.release.before("0.28.0"):
+    if _takes_no_cache_dtype(context):
+        spec = _unquantised(spec, settings)
+    elif settings.cache_dtype == "int4_per_token_head" and settings.release.before("0.28.0"):
         # the class did not halve its elements yet
         width = spec.head_size + spec.head_size_v + 8
         spec = replace(spec, content_bytes=spec.num_kv_heads * width)
