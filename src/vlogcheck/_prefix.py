@@ -15,7 +15,7 @@ __all__ = ["CUT_PREFIX", "LEVELS", "MARK", "PREFIX", "TAGS", "Origin", "origin_o
 _TAG = (
     r"\((?P<{0}name>[A-Za-z_][\w\-.]*(?: [A-Z]+\d+(?:_[A-Z]+\d+)*)?)(?: rank=(?P<{0}rank>\d{{1,9}}))?"
     r"(?: pid=(?P<{0}pid>\d{{1,15}})(?:, ip=(?P<{0}ip>[0-9a-fA-F.:]+))?\)"
-    r"|(?:(?<=\(EngineCore)|(?<=\(APIServer)|(?<=[(_][DEPT]P\d)|(?<=[(_][DEPT]P\d\d))\))"
+    r"|\)(?:(?<=\(EngineCore\))|(?<=\(APIServer\))|(?<=[(_][DEPT]P\d\))|(?<=[(_][DEPT]P\d\d\))))"
 )
 _PLAIN_TAG = re.sub(r"\?P<\w+>", "?:", _TAG.format(""))
 PREFIX = pattern(
