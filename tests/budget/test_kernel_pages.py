@@ -150,3 +150,10 @@ def test_only_flashinfer_s_prefill_keeps_states_on_its_way(card: str, words: str
     assert sizes == {block}
     # three groups of states each keep two or three, beside the tokens
     assert found.blocks_per_request() == 3 * (3 if block == 576 else 2) + -(-32768 // block)
+
+
+@pytest.mark.parametrize(("release", "page"), [("0.17.0", 294912), ("0.18.1", 278528)])  # 0.18.1 asked, 0.17.0 read
+def test_states_on_blackwell_were_held_in_multiples_of_32_tokens_until_0_17(release: str, page: int) -> None:
+    options = parse_serve_flags(["--max-model-len", "32768", "-tp", "4"])
+    found = plan(load_model_config(_QWEN3_NEXT), options, release=release, available=GIB, device="NVIDIA B200")
+    assert {spec.spec.page_size_bytes for spec in found.specs if spec.spec.kind == "MambaSpec"} == {page}

@@ -185,7 +185,9 @@ def _alignment(model: ModelConfig, settings: Settings, chosen: int) -> int:
         return max(align, 128) if settings.use_mla and release.since("0.27.0") else align
     if settings.use_mla:
         return 64 if release.since("0.11.0") else DEFAULT
-    if release.since("0.11.1") and device.capability // 10 == 10 and _head(model, settings) == 256:
+    backend = settings.options.attention_backend or settings.env.get("VLLM_ATTENTION_BACKEND") or "FLASHINFER"
+    blackwell = device.capability // 10 == 10 and backend.upper() == "FLASHINFER"
+    if blackwell and release.since("0.11.1") and release.before("0.18.0") and _head(model, settings) == 256:
         return 32
     return DEFAULT
 
