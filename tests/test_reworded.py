@@ -62,6 +62,19 @@ def test_a_word_that_is_nearly_the_same_and_one_in_capitals() -> None:
         assert [text for text, told in zip(slips, seen(template, slips), strict=True) if not told] == []
 
 
+def test_a_word_less_or_more_is_noticed_but_for_the_shortest_lines() -> None:
+    changed = missed = 0
+    for template in TEMPLATES[::3]:
+        example = template.example
+        less = [example[: at.start()] + example[at.end() :] for at in WORD.finditer(example)]
+        more = [example[: at.end()] + " newly" + example[at.end() :] for at in WORD.finditer(example)]
+        told = seen(template, [*less, *more])
+        changed += len(told)
+        missed += told.count(False)
+    assert changed > 5000
+    assert missed < changed / 50
+
+
 def test_the_line_alone_is_noticed_too() -> None:
     """Without a banner in front of it, and without a newline behind it."""
     for template in TEMPLATES[::11]:

@@ -43,6 +43,8 @@ _FIGURE, _PLAIN, _LABEL, _TELLING = 1, 2, 3, 4
 """What a part of a wording tells: signs around a value, a word, a word with a colon, a name or title."""
 _NUMBER = r"[\d.,e+\-]+"
 _ANY = ".*?"
+_OTHER = r"[^\s\u2580-\u259f]+"
+"""What may stand where a word of a wording was."""
 
 
 _LAST: list[Any] = []
@@ -127,6 +129,7 @@ def _shapes(template: Template) -> Iterator[tuple[frozenset[str], str]]:
             left = sum(tells) - tells[at]
             if left <= (_PLAIN if free else 0):
                 continue
+            several = ""
             if HOLE.search(chunk):
                 other = [r"\S", _ANY] if left + tells[at] > _PLAIN else [r"\S+"]
             elif left == _LABEL:
@@ -134,12 +137,18 @@ def _shapes(template: Template) -> Iterator[tuple[frozenset[str], str]]:
             elif template.embedded and any(map(str.isdigit, chunk)):  # another exit code is another message
                 other = [r"\S*[^\W\d_]\S*"]
             else:
-                other = [r"\S*\w\S*"]
+                other = [_OTHER]
+                if sum(told >= _PLAIN for told in tells) > 2:
+                    several = "{0,2}"  # the word may be gone, or another one stand beside it
             if not at:
                 other.insert(0, r"(?<!\S)")  # not tried again in the middle of a word it took
             whole = _Expression()
             for number, part in enumerate([*parts[:at], other, *parts[at + 1 :]]):
-                for piece in [" ", *part] if number else part:
+                if number == at and several:
+                    part = [rf"(?: {_OTHER}){several}"] if at else [rf"(?<!\S)(?:{_OTHER} ){several}"]
+                elif number and not (several and number == 1 and not at):
+                    part = [" ", *part]
+                for piece in part:
                     whole.add(piece, free=piece == _ANY)
             yield frozenset(_WORDS.findall(chunk)), whole.text
 

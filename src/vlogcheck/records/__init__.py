@@ -56,6 +56,7 @@ from vlogcheck.records.errors import (
     ProfilingMemoryChanged,
 )
 from vlogcheck.records.failures import (
+    ApplicationFailed,
     EngineDead,
     EngineDied,
     EngineFailed,
@@ -247,6 +248,7 @@ __all__ = [
     "AllocatedCache",
     "AllocatorReading",
     "ApiServers",
+    "ApplicationFailed",
     "AsyncScheduling",
     "AttentionBackend",
     "AttentionFreeBlocks",

@@ -7,6 +7,7 @@ from typing import Any
 from vlogcheck.template import Literal, Record, Template
 
 __all__ = [
+    "ApplicationFailed",
     "EngineDead",
     "EngineDied",
     "EngineFailed",
@@ -105,6 +106,25 @@ class EngineInitFailed(Record):
         """Drop what is no mapping."""
         codes = values.get("exit_codes")
         return {**values, "exit_codes": codes if isinstance(codes, dict) else None}
+
+
+class ApplicationFailed(Record):
+    """The web server's last word on an application that did not start; the cause stands above (uvicorn)."""
+
+    templates = (
+        Template(
+            "Application startup failed. Exiting.",
+            versions="",
+            source="uvicorn",
+            example="Application startup failed. Exiting.",
+        ),
+        Template(
+            "ERROR:    Application startup failed. Exiting.",
+            versions="",
+            source="uvicorn",
+            example="ERROR:    Application startup failed. Exiting.",
+        ),
+    )
 
 
 class EngineDied(Record):

@@ -139,6 +139,7 @@ class Shutdown(Record):
             Template(text, versions="", source="uvicorn", example=text, values={"component": "uvicorn"})
             for text in (
                 "INFO:     Shutting down",
+                "Shutting down",
                 "INFO:     Waiting for application shutdown.",
                 "INFO:     Application shutdown complete.",
                 "Waiting for application shutdown.",
