@@ -160,7 +160,9 @@ def run_checks(
             values = {name: _resolve(need, context) for name, need in item.needs.items()}
             for finding in item.function(**values):
                 severity = finding.severity or item.severity
-                path = finding.path or getattr(finding.line, "path", None) or context.path  # of several files, the line's
+                path = (
+                    finding.path or getattr(finding.line, "path", None) or context.path
+                )  # of several files, the line's
                 findings.append(
                     finding._replace(code=item.code, name=item.name, severity=severity, path=path, startup=number)
                 )
