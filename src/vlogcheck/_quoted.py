@@ -46,6 +46,8 @@ def unquoted(line: LogLine) -> str:
         start = _STRING.match(message) if line.source is None else None
         if start is not None or line.source is not None or message.startswith("INFO:"):
             message = message[start.end() if start else 0 : end.start()]
+    if "\u2588" in message:  # the logo on a page, which shows one blank for several
+        message = message.replace("\u2588 version ", "\u2588  version ").replace("\u2588 model ", "\u2588  model   ")
     if message[-1:] == "`" and message.count("`") % 2:
         message = message[:-1]
     if ("  " in message or "\u2190" in message) and message[:1] != "#":

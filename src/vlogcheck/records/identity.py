@@ -169,12 +169,6 @@ class ServerVersion(Record):
             versions=">=0.15.0",
             example=" ▄▄ ▄█ █     █     █ ▀▄▀ █  version 0.15.1",
         ),
-        Template(  # as copied from a web page
-            "▄▄ ▄█ █ █ █ ▀▄▀ █ version {version}",
-            versions="",
-            source="a page",
-            example="▄▄ ▄█ █ █ █ ▀▄▀ █ version 0.15.1",
-        ),
     )
 
 
@@ -189,12 +183,6 @@ class ServedModel(Record):
             "{_} █  model   {model}",
             versions=">=0.15.0",
             example="  █▄█▀ █     █     █     █  model   Qwen/Qwen3-0.6B",
-        ),
-        Template(
-            "█▄█▀ █ █ █ █ model {model}",
-            versions="",
-            source="a page",
-            example="█▄█▀ █ █ █ █ model Qwen/Qwen3-0.6B",
         ),
     )
 
