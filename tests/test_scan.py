@@ -332,3 +332,14 @@ def test_the_quick_way_reads_plain_metrics_lines(monkeypatch: pytest.MonkeyPatch
     parser.close()
     assert collector.startups[0].runtime.samples == 30
     assert len(built) <= 5, "the first line of each process says where its figures belong"
+
+
+def test_the_status_of_an_access_line_is_no_error_but_its_neighbours_are_read() -> None:
+    access = 'INFO:     10.0.0.9:51234 - "POST /v1/completions HTTP/1.1" 500 Internal Server Error\n'
+    lines = f"INFO 03-01 10:00:00 [api_server.py:1] vLLM API server version 0.11.0\n{access}AssertionError\n{access}"
+    parser = Parser()
+    records = parser.feed(lines.encode()) + parser.close()
+    assert [(type(record).__name__, record.line) for record in records] == [("ServerVersion", 1), ("Raised", 3)]
+    assert parser.lines == 4
+    torn = access[:-1] + "INFO 03-01 10:00:00 [kv_cache_utils.py:1] GPU KV cache size: 1,024 tokens\n"
+    assert [type(record).__name__ for record in Parser().feed(torn.encode())] == ["KVCacheCapacity"]
