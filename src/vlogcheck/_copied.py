@@ -24,7 +24,7 @@ def strip_ansi(text: str) -> str:
     return ANSI.sub("", text) if "\x1b" in text else text
 
 
-_LINKED = re.compile(r"\[([\w./\-]{1,120}\.py:\d{1,6})\]\(https?://\1/?\)")
+_LINKED = pattern(r"\[([\w./\-]{1,120}\.py:\d{1,6})\]\(https?://\1/?\)")
 """A file and its line that an editor took for the address of a page."""
 
 

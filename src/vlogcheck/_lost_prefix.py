@@ -43,7 +43,8 @@ def without_damaged_prefix(line: LogLine) -> LogLine:
     if found is None and "] " in line.message:
         found = _LOST.match(line.message) or _ODD.match(line.message)
     if found is None:
-        found = _SOURCELESS.match(line.message) or (_TAGGED.match(line.message) if line.pid is not None else None)
+        if line.message.startswith(LEVELS):
+            found = _SOURCELESS.match(line.message) or (_TAGGED.match(line.message) if line.pid is not None else None)
         if found is None:
             return line
         return line._replace(message=line.message[found.end() :], level=found["level"], time=found["time"] or None)

@@ -58,7 +58,8 @@ class Reworded:
         self._templates = templates
         self._texts = texts
         self._index: WordIndex | None = None
-        self._shapes: dict[int, list[tuple[frozenset[str], re.Pattern[str]]]] = {}
+        self._parts: dict[int, tuple[list[str], ...]] = {}
+        self._shapes: dict[tuple[int, int, int], re.Pattern[str] | None] = {}
         self._known: dict[str, int | None] = {}
 
     def nearest(self, message: str) -> Template | None:
@@ -99,58 +100,67 @@ class Reworded:
         gone = [word for word in wording.words if word not in present and not present.issuperset(word.split())]
         if count > SHORT:
             return len(words) <= 2 * count + _HOLE_WORDS * (1 + wording.holes) + _LONGER * template.embedded
-        shapes = self._shapes.get(wording.template)
-        if shapes is None:
-            shapes = self._shapes[wording.template] = [
-                (opened, pattern(shape, re.DOTALL)) for opened, shape in _shapes(template)
-            ]  # fmt: skip
+        spellings = self._parts.get(wording.template)
+        if spellings is None:
+            texts = dict.fromkeys(without_options(template.text, part) for part in ("", r"\1"))
+            spellings = self._parts[wording.template] = tuple(text.split() for text in texts)
         message = " ".join(message.split())
-        if template.embedded:
-            return any(shape.search(message) for _, shape in shapes)
-        # A word that is gone can only be the open one.
-        return any(
-            shape.fullmatch(message)
-            for opened, shape in shapes
-            if all(word.partition(" ")[0] in opened for word in gone)
-        )
+        for number, chunks in enumerate(spellings):
+            missing = [at for at, chunk in enumerate(chunks) if chunk not in message and "{" not in chunk]
+            if len(missing) > 1:
+                continue  # before an expression is ever made
+            for at in missing or range(len(chunks)):
+                if not template.embedded and gone:
+                    opened = _WORDS.findall(chunks[at])
+                    if any(word.partition(" ")[0] not in opened for word in gone):
+                        continue  # a word that is gone can only be the open one
+                shape = self._shape(wording.template, number, at)
+                if shape is not None and (shape.search if template.embedded else shape.fullmatch)(message):
+                    return True
+        return False
+
+    def _shape(self, template: int, spelling: int, at: int) -> re.Pattern[str] | None:
+        key = template, spelling, at
+        if key not in self._shapes:
+            text = _shape(self._templates[template], self._parts[template][spelling], at)
+            self._shapes[key] = None if text is None else re.compile(text, re.DOTALL)
+        return self._shapes[key]
 
 
-def _shapes(template: Template) -> Iterator[tuple[frozenset[str], str]]:
-    """Yield expressions of a short wording with single blanks, each with another of its words open, and what was in its place.
+def _shape(template: Template, chunks: Sequence[str], at: int) -> str | None:
+    """Return the expression of a short wording with single blanks, one of its parts open; None where too little is left.
 
     Enough of the others must be left: two words, or a name; one word where all else is figures.
     """
-    for text in {without_options(template.text, ""), without_options(template.text, r"\1")}:
-        chunks = text.split()
-        parts = [list(_pieces(chunk, template)) for chunk in chunks]
-        tells = [_weight(chunk, number) for number, chunk in enumerate(chunks)]
-        free = template.embedded or any(piece == _ANY for part in parts for piece in part)
-        for at, chunk in enumerate(chunks):
-            left = sum(tells) - tells[at]
-            if left <= (_PLAIN if free else 0):
-                continue
-            several = ""
-            if HOLE.search(chunk):
-                other = [r"\S", _ANY] if left + tells[at] > _PLAIN else [r"\S+"]
-            elif left == _LABEL:
-                other = [r"[\w-]+"]
-            elif template.embedded and any(map(str.isdigit, chunk)):  # another exit code is another message
-                other = [r"\S*[^\W\d_]\S*"]
-            else:
-                other = [_OTHER]
-                if sum(told >= _PLAIN for told in tells) > 2:
-                    several = "{0,2}"  # the word may be gone, or another one stand beside it
-            if not at:
-                other.insert(0, r"(?<!\S)")  # not tried again in the middle of a word it took
-            whole = _Expression()
-            for number, part in enumerate([*parts[:at], other, *parts[at + 1 :]]):
-                if number == at and several:
-                    part = [rf"(?: {_OTHER}){several}"] if at else [rf"(?<!\S)(?:{_OTHER} ){several}"]
-                elif number and not (several and number == 1 and not at):
-                    part = [" ", *part]
-                for piece in part:
-                    whole.add(piece, free=piece == _ANY)
-            yield frozenset(_WORDS.findall(chunk)), whole.text
+    parts = [list(_pieces(chunk, template)) for chunk in chunks]
+    tells = [_weight(chunk, number) for number, chunk in enumerate(chunks)]
+    free = template.embedded or any(piece == _ANY for part in parts for piece in part)
+    chunk = chunks[at]
+    left = sum(tells) - tells[at]
+    if left <= (_PLAIN if free else 0):
+        return None
+    several = ""
+    if HOLE.search(chunk):
+        other = [r"\S", _ANY] if left + tells[at] > _PLAIN else [r"\S+"]
+    elif left == _LABEL:
+        other = [r"[\w-]+"]
+    elif template.embedded and any(map(str.isdigit, chunk)):  # another exit code is another message
+        other = [r"\S*[^\W\d_]\S*"]
+    else:
+        other = [_OTHER]
+        if sum(told >= _PLAIN for told in tells) > 2:
+            several = "{0,2}"  # the word may be gone, or another one stand beside it
+    if not at:
+        other.insert(0, r"(?<!\S)")  # not tried again in the middle of a word it took
+    whole = _Expression()
+    for number, part in enumerate([*parts[:at], other, *parts[at + 1 :]]):
+        if number == at and several:
+            part = [rf"(?: {_OTHER}){several}"] if at else [rf"(?<!\S)(?:{_OTHER} ){several}"]
+        elif number and not (several and number == 1 and not at):
+            part = [" ", *part]
+        for piece in part:
+            whole.add(piece, free=piece == _ANY)
+    return whole.text
 
 
 def _weight(chunk: str, number: int) -> int:

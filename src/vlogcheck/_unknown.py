@@ -41,7 +41,7 @@ _STATEMENTS = frozenset(
 )  # fmt: skip
 _CODE = ("self.", "cls.", "logger.", "torch.", 'File "', "@", "|", "\u2501", "\u2578", "\u257a")
 _TOOLS = ("python", "vllm", "docker", "podman", "torchrun", "srun")
-_LONE = pattern(r"(?a)[A-Za-z]\w{3,}")
+_SHORTEST = 3
 _COMMENT = pattern(r"\S {2,}# .*$")
 
 
@@ -58,7 +58,7 @@ def looks_like_memory(message: str) -> bool:
 
 def is_lone_word(message: str) -> bool:
     """Whether a message is one word at the margin: as a shell says how a process ended (`Killed`), Python what it lacked."""
-    return _LONE.fullmatch(message) is not None
+    return len(message) > _SHORTEST and message.isidentifier() and message.isascii() and message[0] != "_"
 
 
 def is_message(text: str) -> bool:

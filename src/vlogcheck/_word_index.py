@@ -59,13 +59,15 @@ class WordIndex:
         self._lines: list[str] = []
         self._template: list[int] = []
         self._least: list[int] = []
-        self._by_word: dict[str, list[int]] = {}
+        whole = "\x1e".join(texts).translate(_EDGES)
+        known = {word for word in set(whole.replace("\x1e", " ").split()) if len(word) > _SHORT_WORD and word.isalnum()}
+        self._by_word: dict[str, list[int]] = {word: [] for word in known}
         self._made: dict[int, Wording | None] = {}
         self._few: dict[str, list[Wording]] = {}
-        for number, text in enumerate("\x1e".join(texts).translate(_EDGES).split("\x1e")):
+        for number, text in enumerate(whole.split("\x1e")):
             for line in text.split("\n") if "\n" in text else (text,):
-                chunks = set(line.split())
-                plain = [chunk for chunk in chunks if len(chunk) > _SHORT_WORD and chunk.isalnum()]
+                chunks = line.split()  # a word that is there twice counts twice, here and in `near`
+                plain = [chunk for chunk in chunks if chunk in known]
                 least = len(plain) - _spare(len(chunks))
                 if len(plain) < SHORT or least < 2:
                     self._take_apart(number, line, templates[number] if line is text else None)
@@ -75,10 +77,7 @@ class WordIndex:
                 self._template.append(number)
                 self._least.append(least)
                 for word in plain:
-                    if word in self._by_word:
-                        self._by_word[word].append(at)
-                    else:
-                        self._by_word[word] = [at]
+                    self._by_word[word].append(at)
 
     def _take_apart(self, number: int, line: str, template: Template | None) -> None:
         words = _words(line)

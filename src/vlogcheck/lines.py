@@ -143,7 +143,7 @@ class Splitter:
                 return
             if message:
                 line = LogLine(number, message, None, *origin, None, None, wrapper_time, container, cut)
-                if ".py:" in message or message.startswith(LEVELS):
+                if ".py:" in message or message.startswith(_LEVELS):
                     from vlogcheck._lost_prefix import without_damaged_prefix
 
                     line = without_damaged_prefix(line)
@@ -206,6 +206,7 @@ class Splitter:
         return self._tags.get(match[0]) or self._remember(match[0]), text[match.end() :].rstrip()
 
 
+_LEVELS = tuple(f"{level} " for level in LEVELS)
 _JSON = ("{", "[", '"')
 _QUOTING = ("{", '"')
 _DEEPEST = 3
