@@ -29,6 +29,8 @@ _HOLE_WORDS = 12
 """Words a hole may be taken to hold."""
 _FIGURE_WORDS = 3
 """Words, as letters and digits between others, of a hole that is a figure."""
+_MOST_NAMED = 4
+"""Words a name may have beside its first."""
 _LONGER = 60
 """Words of the message a text may be embedded in."""
 
@@ -58,7 +60,7 @@ class Reworded:
         self._templates = templates
         self._texts = texts
         self._index: WordIndex | None = None
-        self._parts: dict[int, tuple[list[str], ...]] = {}
+        self._parts: dict[int, tuple[tuple[list[str], int], ...]] = {}
         self._shapes: dict[tuple[int, int, int], re.Pattern[str] | None] = {}
         self._known: dict[str, int | None] = {}
 
@@ -103,13 +105,18 @@ class Reworded:
         spellings = self._parts.get(wording.template)
         if spellings is None:
             texts = dict.fromkeys(without_options(template.text, part) for part in ("", r"\1"))
-            spellings = self._parts[wording.template] = tuple(text.split() for text in texts)
-        message = " ".join(message.split())
-        for number, chunks in enumerate(spellings):
+            spellings = self._parts[wording.template] = tuple(
+                (chunks, _longest(template, chunks)) for chunks in map(str.split, texts)
+            )
+        spaced = message.split()
+        message = " ".join(spaced)
+        for number, (chunks, longest) in enumerate(spellings):
             missing = [at for at, chunk in enumerate(chunks) if chunk not in message and "{" not in chunk]
-            if len(missing) > 1:
+            if len(missing) > 1 or len(spaced) > longest:
                 continue  # before an expression is ever made
             for at in missing or range(len(chunks)):
+                if at and not template.embedded and "{" not in chunks[0] and not message.startswith(chunks[0]):
+                    continue
                 if not template.embedded and gone:
                     opened = _WORDS.findall(chunks[at])
                     if any(word.partition(" ")[0] not in opened for word in gone):
@@ -122,7 +129,7 @@ class Reworded:
     def _shape(self, template: int, spelling: int, at: int) -> re.Pattern[str] | None:
         key = template, spelling, at
         if key not in self._shapes:
-            text = _shape(self._templates[template], self._parts[template][spelling], at)
+            text = _shape(self._templates[template], self._parts[template][spelling][0], at)
             self._shapes[key] = None if text is None else re.compile(text, re.DOTALL)
         return self._shapes[key]
 
@@ -161,6 +168,17 @@ def _shape(template: Template, chunks: Sequence[str], at: int) -> str | None:
         for piece in part:
             whole.add(piece, free=piece == _ANY)
     return whole.text
+
+
+def _longest(template: Template, chunks: Sequence[str]) -> int:
+    """Return how many words a message of a short wording has at most, one of them changed."""
+    count = len(chunks) + 1
+    for hole in HOLE.finditer(" ".join(chunks)):
+        expression = _ANY if hole[1] == "_" else template.record.hole(hole[1]).expression
+        if template.embedded or expression in (".*", _ANY):
+            return _SEEN
+        count += _MOST_NAMED * (" " in expression)
+    return _SEEN if template.embedded else count
 
 
 def _weight(chunk: str, number: int) -> int:
