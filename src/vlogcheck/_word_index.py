@@ -18,6 +18,8 @@ __all__ = ["HOLE", "SHORT", "WordIndex", "Wording", "without_options"]
 
 SHORT = 4
 """Words up to which a wording is short: those it shares with a message may be chance."""
+_SOME = 12
+"""Words at a wording's beginning among which those it is known by are looked for, beside two for each that may be missing."""
 _SHORT_WORD = 2
 """Characters of the words that are in too many wordings to tell much."""
 _WORD = pattern(r"(?<![\w\0])(?:\w+|[\u2580-\u259f]+)(?![\w\0])")
@@ -50,25 +52,29 @@ def _spare(count: int) -> int:
 class WordIndex:
     """The wordings by their words. Taking all of them apart would cost more than the search for all messages of a log.
 
-    So most are known by those words alone that stand between blanks and are not short; how many of them there are tells how
-    many a message must have before the wording is worth a closer look. Wordings of few such words are taken apart at once, and
-    found by as many of their longest words that one is there whatever words are missing.
+    So most are known by the first of those words alone that stand between blanks and are not short: four more of them than may
+    be missing, of which a message must have four before the wording is worth a closer look. Wordings of few such words are taken
+    apart at once, and found by as many of their longest words that one is there whatever words are missing.
     """
 
     def __init__(self, templates: Sequence[Template], texts: Sequence[str]) -> None:
         self._lines: list[str] = []
         self._template: list[int] = []
         self._least: list[int] = []
-        whole = "\x1e".join(texts).translate(_EDGES)
-        known = {word for word in set(whole.replace("\x1e", " ").split()) if len(word) > _SHORT_WORD and word.isalnum()}
-        self._by_word: dict[str, list[int]] = {word: [] for word in known}
+        self._by_word: dict[str, list[int]] = {}
         self._made: dict[int, Wording | None] = {}
         self._few: dict[str, list[Wording]] = {}
-        for number, text in enumerate(whole.split("\x1e")):
+        by_word = self._by_word
+        for number, text in enumerate("\x1e".join(texts).translate(_EDGES).split("\x1e")):
             for line in text.split("\n") if "\n" in text else (text,):
-                chunks = line.split()  # a word that is there twice counts twice, here and in `near`
-                plain = [chunk for chunk in chunks if chunk in known]
-                least = len(plain) - _spare(len(chunks))
+                spare = _spare(line.count(" ") + 1)
+                most = 2 * spare + _SOME
+                chunks = line.split(None, most)
+                if len(chunks) > most:
+                    chunks.pop()  # the rest of the line
+                # A word that is there twice counts twice, here and in `near`.
+                plain = [chunk for chunk in chunks if len(chunk) > _SHORT_WORD and chunk.isalnum()][: spare + SHORT]
+                least = len(plain) - spare
                 if len(plain) < SHORT or least < 2:
                     self._take_apart(number, line, templates[number] if line is text else None)
                     continue
@@ -77,7 +83,10 @@ class WordIndex:
                 self._template.append(number)
                 self._least.append(least)
                 for word in plain:
-                    self._by_word[word].append(at)
+                    if word in by_word:
+                        by_word[word].append(at)
+                    else:
+                        by_word[word] = [at]
 
     def _take_apart(self, number: int, line: str, template: Template | None) -> None:
         words = _words(line)
