@@ -69,10 +69,15 @@ def fixed_texts(templates: Iterable[Template]) -> list[str]:
 
     All templates are treated as one text: done one by one, this was a tenth of the run of a small log.
     """
-    whole = _BETWEEN.join(template.text for template in templates)
+    texts = [template.text for template in templates]
+    optional = [number for number, text in enumerate(texts) if "[[" in text]
+    whole = _BETWEEN.join(texts[number] for number in optional)
     count = 1
     while count:  # innermost first
         whole, count = _OPTIONAL.subn("\0", whole)
+    for number, text in zip(optional, whole.split(_BETWEEN), strict=False):
+        texts[number] = text
+    whole = _BETWEEN.join(texts)
     for level in _COLOURED:
         whole = whole.replace(level, "\0")
     return _VARIABLE.sub("\0", whole).split(_BETWEEN)
@@ -94,7 +99,10 @@ def scan_anchors(texts: Iterable[str], fragments: Iterable[str] = FRAGMENTS) -> 
             hit = next(hits, len(whole) + 1)
     kept: list[bytes] = []
     for anchor in sorted(wanted, key=lambda a: (len(a), a)):
-        if not any(shorter in anchor for shorter in kept):
+        for shorter in kept:  # `any` would take three times as long
+            if shorter in anchor:
+                break
+        else:
             kept.append(anchor)
     return kept
 
