@@ -94,8 +94,9 @@ class Pool:
 
     def blocks_per_request(self, length: int, rank: int = 0) -> int:
         """Blocks one request of ``length`` tokens takes at most, over all groups."""
-        if self.settings.is_v0:
-            return max((cdiv(length, layer.spec.block_size) for layer in self.ranks[rank]), default=0)
+        if self.settings.is_v0:  # one block table for all stages, those without attention too
+            sizes = (layer.spec.block_size for layers in self.ranks for layer in layers)
+            return max((cdiv(length, size) for size in sizes), default=0)
         return sum(group.blocks(length, self.settings) for group in self.per_rank[rank])
 
     # The check
