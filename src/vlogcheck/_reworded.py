@@ -27,8 +27,6 @@ _SEEN = 1000
 """Characters of a message that are looked at."""
 _HOLE_WORDS = 12
 """Words a hole may be taken to hold."""
-_FIGURE_WORDS = 3
-"""Words, as letters and digits between others, of a hole that is a figure."""
 _MOST_NAMED = 4
 """Words a name may have beside its first."""
 _LONGER = 60

@@ -42,6 +42,7 @@ _STATEMENTS = frozenset(
 _CODE = ("self.", "cls.", "logger.", "torch.", 'File "', "@", "|", "\u2501", "\u2578", "\u257a")
 _TOOLS = ("python", "vllm", "docker", "podman", "torchrun", "srun")
 _SHORTEST = 3
+"""Letters a single word must have more of than this: `OK` is no message."""
 _COMMENT = pattern(r"\S {2,}# .*$")
 
 
